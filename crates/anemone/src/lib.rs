@@ -1,0 +1,1 @@
+//! A language model that keeps its conversation warm: model, tokenizer, chat template, sampler, session.

@@ -1,0 +1,2 @@
+//! The binary `anemone`.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Checkpoint (GGUF, safetensors) to a stateful Core ML package.

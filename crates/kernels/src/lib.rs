@@ -1,0 +1,1 @@
+//! Numbers in slices, fast: dot products, matrix products, attention, element types.

@@ -1,0 +1,1 @@
+//! The bytes of a Core ML package: folder, manifest, protobuf, weight blobs.

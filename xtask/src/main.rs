@@ -1,0 +1,2 @@
+//! Chores of the workspace.
+fn main() {}
