@@ -1,1 +1,20 @@
 //! MIL, Core ML's model intermediate language: program, types, verifier, text form, operations, interpreter.
+//!
+//! Numbers: floating elements of every declared width are computed and kept in `f32`; they are rounded to the declared
+//! width only where they land in a state or an output of the program. Integers are kept in `i32`.
+
+pub mod case;
+pub mod constant;
+pub mod op;
+pub mod operands;
+pub mod ops;
+pub mod port;
+pub mod program;
+pub mod tensor;
+pub mod types;
+
+pub use constant::{BlobRef, Const, ConstError, TensorConst};
+pub use op::{Arity, Effect, Op, OpError, Operands, Out, Param, Results};
+pub use program::{Argument, Block, Function, Kind, Operation, Program, Value, ValueId};
+pub use tensor::{Buffer, Data, DataMut, Tensor};
+pub use types::{Class, DType, Dim, Opset, Shape, StaticType, TensorType, Type};

@@ -1,0 +1,4 @@
+//! What several operations share.
+
+pub mod broadcast;
+pub mod elementwise;
