@@ -3,8 +3,10 @@
 //! Numbers: floating elements of every declared width are computed and kept in `f32`; they are rounded to the declared
 //! width only where they land in a state or an output of the program. Integers are kept in `i32`.
 
+pub mod build;
 pub mod case;
 pub mod constant;
+pub mod interpret;
 pub mod op;
 pub mod operands;
 pub mod ops;
