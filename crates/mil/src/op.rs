@@ -3,6 +3,9 @@
 use smallvec::SmallVec;
 
 use crate::case::Case;
+use crate::layout::Layout;
+use crate::lower::{Kernel, LowerOperands};
+use crate::packed::Packed;
 use crate::tensor::{Data, DataMut};
 use crate::types::{DType, Opset, StaticType};
 
@@ -40,12 +43,52 @@ pub trait Op: Sync {
     /// If a run-time value is out of bounds.
     fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError>;
 
+    /// Where the result lies in the storage of the operand at the given parameter, if it is only another view of it. `layout`
+    /// is how that operand lies in its storage. Asked only where the operands' needed values are constants.
+    fn view(&self, _x: &dyn Operands, _layout: &Layout) -> Option<(usize, Layout)> {
+        None
+    }
+
+    /// For an operation that copies its operand at [`Update::target`] and overwrites a part of the copy: that fact, which
+    /// lets a plan overwrite in place.
+    fn update(&self) -> Option<Update> {
+        None
+    }
+
+    /// The part of the target that an updating operation overwrites: a layout in the storage of the target, which lies as
+    /// `target` says.
+    ///
+    /// # Errors
+    /// If it is out of bounds, or the operation is no updating one.
+    fn region(&self, _x: &dyn Operands, _target: &Layout) -> Result<Layout, OpError> {
+        Err(OpError::Unsupported { what: format!("updating in place by `{}`", self.name()) })
+    }
+
+    /// What the result is, still packed, if the operation decompresses constants.
+    fn compressed(&self, _x: &dyn LowerOperands) -> Option<Packed> {
+        None
+    }
+
+    /// A kernel faster than [`Op::eval`], if there is one for these operands.
+    fn lower(&self, _x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
+        None
+    }
+
     /// Programs of one operation that pin its meaning; at least one.
     fn cases(&self) -> Vec<Case>;
 }
 
 /// Types of results.
 pub type Results = SmallVec<[StaticType; 1]>;
+
+/// Which parameters of an updating operation are what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Update {
+    /// What is copied and overwritten in part.
+    pub target: usize,
+    /// What it is overwritten with.
+    pub source: usize,
+}
 
 /// How an operation touches state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +154,16 @@ pub trait Operands {
     fn data_at(&self, param: usize, index: usize) -> Option<Data<'_>>;
     /// The text of a text argument.
     fn text_at(&self, param: usize, index: usize) -> Option<&str>;
+    /// How the argument lies in the elements that [`Operands::data_at`] gives; `None` where it is contiguous. Only kernels
+    /// that accept views ever meet another layout.
+    fn layout_at(&self, _param: usize, _index: usize) -> Option<&Layout> {
+        None
+    }
+    /// The storage of an argument that lies in a state, as half floats; [`Operands::data_at`] then gives nothing. Only
+    /// kernels that accept views ever meet one.
+    fn halves_at(&self, _param: usize, _index: usize) -> Option<&[half::f16]> {
+        None
+    }
     /// The parameter's name, for errors.
     fn name_of(&self, param: usize) -> &'static str;
 }
