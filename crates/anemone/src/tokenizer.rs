@@ -1,0 +1,234 @@
+//! Tokenizers: text to token ids and back, from a `tokenizer.json`.
+//!
+//! The work is done by the `tokenizers` crate. What is added here: bounds and errors for files from outside, truncation
+//! and padding switched off (a prompt is never shortened in silence), encoding of a text that *continues* tokens that are
+//! there already, and the bytes of each token, for [`Detokenizer`](crate::Detokenizer).
+
+mod pieces;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use tokenizers::pre_tokenizers::metaspace::PrependScheme;
+use tokenizers::{NormalizerWrapper, PreTokenizerWrapper};
+
+pub(crate) use pieces::{Decoding, Pieces, Strip};
+
+use crate::{Error, Result};
+
+/// Longest `tokenizer.json` that is read, in bytes.
+const FILE_LIMIT: u64 = 128 << 20;
+/// Token ids must be below this, which bounds the tables that are built from them.
+const ID_LIMIT: u32 = 1 << 21;
+/// Longest text that is encoded in one call, in bytes.
+const TEXT_LIMIT: usize = 16 << 20;
+
+/// The usual names of the tokens that end an answer, for models that don't say it themselves.
+const USUAL_ENDS: [&str; 10] = [
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<end_of_turn>",
+    "<|end|>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "</s>",
+    "<eos>",
+    "<｜end▁of▁sentence｜>",
+];
+
+/// A tokenizer.
+///
+/// ```no_run
+/// let tokenizer = anemone::Tokenizer::from_file("smollm2/tokenizer.json".as_ref())?;
+/// let ids = tokenizer.encode("Hello world", false)?;
+/// assert_eq!(tokenizer.decode(&ids)?, "Hello world");
+/// # Ok::<(), anemone::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Tokenizer {
+    inner: tokenizers::Tokenizer,
+    /// The same without the space that SentencePiece puts before a text, when it does.
+    unprefixed: Option<Box<tokenizers::Tokenizer>>,
+    pieces: Pieces,
+}
+
+impl Tokenizer {
+    /// Reads a `tokenizer.json`.
+    ///
+    /// # Errors
+    /// [`Error::Read`], [`Error::TooLarge`] (over 128 MiB), or [`Error::Tokenizer`] when it is not valid.
+    pub fn from_file(path: &Path) -> Result<Self> {
+        let read = |source| Error::Read { path: path.to_owned(), source };
+        let found = std::fs::metadata(path).map_err(read)?.len();
+        if found > FILE_LIMIT {
+            return Err(Error::TooLarge { what: path.display().to_string(), found, limit: FILE_LIMIT });
+        }
+        Self::from_bytes(&std::fs::read(path).map_err(read)?)
+            .map_err(|error| Error::Tokenizer { problem: format!("{}: {error}", path.display()) })
+    }
+
+    /// Reads the contents of a `tokenizer.json`.
+    ///
+    /// # Errors
+    /// As [`Tokenizer::from_file`].
+    pub fn from_bytes(json: &[u8]) -> Result<Self> {
+        if json.len() as u64 > FILE_LIMIT {
+            let found = json.len() as u64;
+            return Err(Error::TooLarge { what: "the tokenizer".into(), found, limit: FILE_LIMIT });
+        }
+        // The crate below panics on some malformed files; that must not pass our border.
+        guard(|| {
+            let mut inner = tokenizers::Tokenizer::from_bytes(json).map_err(problem)?;
+            inner.with_padding(None);
+            inner.with_truncation(None).map_err(problem)?;
+            let pieces = Pieces::new(&inner, ID_LIMIT)?;
+            let unprefixed = unprefixed(&inner)?.map(Box::new);
+            Ok(Self { inner, unprefixed, pieces })
+        })
+    }
+
+    /// Token ids of a text. Special tokens that are spelled out in it are recognized.
+    ///
+    /// With `add_special_tokens` the tokenizer adds those that belong around a text (such as a beginning-of-sequence
+    /// token); rendered chat templates have theirs already.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] for a text over 16 MiB, [`Error::Tokenizer`] when it can't be encoded.
+    pub fn encode(&self, text: &str, add_special_tokens: bool) -> Result<Vec<u32>> {
+        self.check_length(text)?;
+        guard(|| {
+            let encoding = self.inner.encode_fast(text, add_special_tokens).map_err(problem)?;
+            Ok(encoding.get_ids().to_vec())
+        })
+    }
+
+    /// Token ids of a text that goes on where other tokens end: nothing is put before it, in particular not the space
+    /// that SentencePiece tokenizers put before a text.
+    ///
+    /// # Errors
+    /// As [`Tokenizer::encode`].
+    pub fn encode_continuing(&self, text: &str) -> Result<Vec<u32>> {
+        let Some(unprefixed) = &self.unprefixed else { return self.encode(text, false) };
+        self.check_length(text)?;
+        guard(|| {
+            // Only what comes before the first added token continues; after one, the tokenizer's own rules hold.
+            let encoding = self.inner.encode(text, false).map_err(problem)?;
+            let added = self.inner.get_added_vocabulary().get_added_tokens_decoder();
+            let first = encoding.get_ids().iter().position(|id| added.contains_key(id));
+            let (head, tail) = match first {
+                Some(index) => (&text[..encoding.get_offsets()[index].0], &encoding.get_ids()[index..]),
+                None => (text, &[][..]),
+            };
+            let head = unprefixed.encode_fast(head, false).map_err(problem)?;
+            Ok([head.get_ids(), tail].concat())
+        })
+    }
+
+    /// The text of token ids, without special tokens. Bytes that are not UTF-8 become U+FFFD.
+    ///
+    /// # Errors
+    /// [`Error::Tokenizer`] when the tokenizer's decoder fails.
+    pub fn decode(&self, ids: &[u32]) -> Result<String> {
+        guard(|| self.inner.decode(ids, true).map_err(problem))
+    }
+
+    /// The token with an id, as the vocabulary spells it.
+    pub fn token(&self, id: u32) -> Option<String> {
+        self.inner.id_to_token(id)
+    }
+
+    /// The id of a token, as the vocabulary spells it.
+    pub fn id(&self, token: &str) -> Option<u32> {
+        self.inner.token_to_id(token)
+    }
+
+    /// Whether an id is a special token: it steers the model and has no text.
+    pub fn is_special(&self, id: u32) -> bool {
+        self.pieces.is_special(id)
+    }
+
+    /// One more than the largest token id. (The model's logits may be wider, padded.)
+    pub fn vocabulary(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// The special tokens that usually end an answer, as far as this vocabulary has them; for models whose
+    /// configuration names none.
+    pub fn usual_end_tokens(&self) -> Vec<u32> {
+        USUAL_ENDS.iter().filter_map(|token| self.id(token)).filter(|&id| self.is_special(id)).collect()
+    }
+
+    pub(crate) fn pieces(&self) -> &Pieces {
+        &self.pieces
+    }
+
+    fn check_length(&self, text: &str) -> Result<()> {
+        if text.len() > TEXT_LIMIT {
+            let found = text.len() as u64;
+            return Err(Error::TooLarge { what: "the text to encode".into(), found, limit: TEXT_LIMIT as u64 });
+        }
+        Ok(())
+    }
+}
+
+fn problem(error: tokenizers::Error) -> Error {
+    Error::Tokenizer { problem: error.to_string() }
+}
+
+fn guard<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let said = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+        Err(Error::Tokenizer { problem: format!("it broke on this input: {}", said.unwrap_or("no reason given")) })
+    })
+}
+
+/// A copy that puts no space before a text; none if the tokenizer puts none there anyway.
+fn unprefixed(inner: &tokenizers::Tokenizer) -> Result<Option<tokenizers::Tokenizer>> {
+    let mut changed = false;
+    let normalizer = inner.get_normalizer().cloned().and_then(|normalizer| bare_normalizer(normalizer, &mut changed));
+    let pre_tokenizer = inner.get_pre_tokenizer().cloned().map(|split| bare_pre_tokenizer(split, &mut changed));
+    if !changed {
+        return Ok(None);
+    }
+    let mut bare = inner.clone();
+    bare.with_normalizer(normalizer).map_err(problem)?;
+    bare.with_pre_tokenizer(pre_tokenizer);
+    Ok(Some(bare))
+}
+
+fn bare_normalizer(normalizer: NormalizerWrapper, changed: &mut bool) -> Option<NormalizerWrapper> {
+    match normalizer {
+        NormalizerWrapper::Prepend(_) => {
+            *changed = true;
+            None
+        }
+        NormalizerWrapper::Sequence(sequence) => {
+            let steps = sequence.as_ref().iter().cloned().filter_map(|step| bare_normalizer(step, changed)).collect();
+            Some(NormalizerWrapper::Sequence(tokenizers::normalizers::Sequence::new(steps)))
+        }
+        other => Some(other),
+    }
+}
+
+fn bare_pre_tokenizer(split: PreTokenizerWrapper, changed: &mut bool) -> PreTokenizerWrapper {
+    match split {
+        PreTokenizerWrapper::Metaspace(mut metaspace) if metaspace.prepend_scheme != PrependScheme::Never => {
+            *changed = true;
+            metaspace.prepend_scheme = PrependScheme::Never;
+            PreTokenizerWrapper::Metaspace(metaspace)
+        }
+        PreTokenizerWrapper::ByteLevel(byte_level) if byte_level.add_prefix_space => {
+            *changed = true;
+            PreTokenizerWrapper::ByteLevel(byte_level.add_prefix_space(false))
+        }
+        PreTokenizerWrapper::Sequence(sequence) => {
+            let steps = sequence.as_ref().iter().cloned().map(|step| bare_pre_tokenizer(step, changed)).collect();
+            PreTokenizerWrapper::Sequence(tokenizers::pre_tokenizers::sequence::Sequence::new(steps))
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests;
