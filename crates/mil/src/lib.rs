@@ -5,21 +5,33 @@
 
 pub mod build;
 pub mod case;
+mod compare;
 pub mod constant;
+pub mod decode;
+pub mod error;
 pub mod interpret;
 pub mod layout;
 pub mod lower;
+pub mod model;
+mod names;
 pub mod op;
 pub mod operands;
 pub mod ops;
 pub mod packed;
+pub mod place;
 pub mod port;
 pub mod program;
 pub mod tensor;
 pub mod types;
+mod wire;
 
 pub use constant::{BlobRef, Const, ConstError, TensorConst};
+pub use decode::{Blobs, decode_model};
+pub use error::MilError;
+pub use model::{Metadata, Model};
 pub use op::{Arity, Effect, Op, OpError, Operands, Out, Param, Results};
+pub use place::{OpPlace, Place};
+pub use port::{Port, PortDefault, PortKind, PortShape, Ports, StatePort};
 pub use program::{Argument, Block, Function, Kind, Operation, Program, Value, ValueId};
 pub use tensor::{Buffer, Data, DataMut, Tensor};
 pub use types::{Class, DType, Dim, Opset, Shape, StaticType, TensorType, Type};

@@ -9,7 +9,7 @@ use crate::port::Ports;
 use crate::types::{StaticType, Type};
 
 /// A MIL program.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Program {
     /// Version of the program format (1).
     pub version: i64,
@@ -91,6 +91,54 @@ impl fmt::Debug for Kind {
     }
 }
 
+/// What is bound to a parameter.
+#[derive(Clone, Copy, Debug)]
+pub enum Args<'a> {
+    /// Arguments of the operation's inputs.
+    Inputs(&'a [Argument]),
+    /// A constant of the operation's attributes, as the iOS 16 compressions have it.
+    Attribute(&'a Const),
+}
+
+/// One argument, as an executor sees it.
+#[derive(Clone, Copy, Debug)]
+pub enum Arg<'a> {
+    /// The value of an earlier operation or input.
+    Value(ValueId),
+    /// A constant written in place.
+    Literal(&'a Const),
+}
+
+impl<'a> Args<'a> {
+    /// How many there are; 0 if the parameter was left out.
+    #[must_use]
+    pub fn len(self) -> usize {
+        match self {
+            Args::Inputs(args) => args.len(),
+            Args::Attribute(_) => 1,
+        }
+    }
+
+    /// Whether the parameter was left out.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// The arguments in order.
+    pub fn iter(self) -> impl Iterator<Item = Arg<'a>> {
+        let (inputs, attribute) = match self {
+            Args::Inputs(args) => (args, None),
+            Args::Attribute(c) => (&[][..], Some(Arg::Literal(c))),
+        };
+        let input = |arg: &'a Argument| match arg {
+            Argument::Value(id) => Arg::Value(*id),
+            Argument::Literal(c) => Arg::Literal(c),
+        };
+        inputs.iter().map(input).chain(attribute)
+    }
+}
+
 /// One argument of an operation.
 #[derive(Clone, Debug)]
 pub enum Argument {
@@ -122,6 +170,18 @@ impl Operation {
     #[must_use]
     pub fn args(&self, param: &str) -> &[Argument] {
         self.inputs.iter().find(|(p, _)| p == param).map_or(&[], |(_, a)| a)
+    }
+
+    /// What is bound to `param`, in either form: an input, else an attribute of that name.
+    #[must_use]
+    pub fn operand_args(&self, param: &str) -> Args<'_> {
+        match self.args(param) {
+            [] => match self.attributes.get(param) {
+                Some(c) if param != "name" => Args::Attribute(c),
+                _ => Args::Inputs(&[]),
+            },
+            args => Args::Inputs(args),
+        }
     }
 
     /// The attribute `name`: what the author called the operation.
