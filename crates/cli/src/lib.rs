@@ -1,0 +1,6 @@
+//! The parts of the binary `anemone` that are worth a test of their own.
+//!
+//! Not a library for others: use the crate `anemone`.
+
+pub mod acquire;
+pub mod home;
