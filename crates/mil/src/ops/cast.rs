@@ -50,7 +50,9 @@ impl Op for Cast {
 
     fn infer(&self, x: &dyn Operands) -> Result<Results, OpError> {
         let name = x.text_or(DTYPE, "")?;
-        let dtype = DType::from_name(name).filter(|&d| d != DType::String).ok_or_else(|| x.bad(DTYPE, "an element type", name))?;
+        let dtype = DType::from_name(name)
+            .filter(|&d| d != DType::String)
+            .ok_or_else(|| x.bad(DTYPE, "an element type", name))?;
         let mut ty = x.ty(X);
         ty.dtype = dtype;
         Ok(smallvec![ty])

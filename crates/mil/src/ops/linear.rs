@@ -67,10 +67,11 @@ impl Op for Linear {
                 .input("weight", w.clone())
                 .input("bias", Tensor::floats(DType::F32, &[2], &[10.0, 20.0]))
                 .expect(Tensor::floats(DType::F32, &[2, 2], &[8.0, 32.0, 9.0, 19.0])),
-            Case::new("without bias")
-                .input("x", x)
-                .input("weight", w)
-                .expect(Tensor::floats(DType::F32, &[2, 2], &[-2.0, 12.0, -1.0, -1.0])),
+            Case::new("without bias").input("x", x).input("weight", w).expect(Tensor::floats(
+                DType::F32,
+                &[2, 2],
+                &[-2.0, 12.0, -1.0, -1.0],
+            )),
         ]
     }
 }

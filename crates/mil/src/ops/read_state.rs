@@ -2,11 +2,11 @@
 //!
 //! Executors keep the states; what is evaluated here is the plain copy.
 
-use smallvec::smallvec;
 use crate::case::Case;
 use crate::op::{Effect, Op, OpError, Operands, Out, Param, Results};
 use crate::tensor::Tensor;
 use crate::types::{DType, Opset};
+use smallvec::smallvec;
 
 pub(super) struct ReadState;
 

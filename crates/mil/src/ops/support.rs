@@ -2,3 +2,5 @@
 
 pub mod broadcast;
 pub mod elementwise;
+pub mod erf;
+pub mod examples;

@@ -2,7 +2,6 @@
 //!
 //! Executors keep the states; what is evaluated here is the plain copy.
 
-
 use crate::case::Case;
 use crate::op::{Effect, Op, OpError, Operands, Out, Param, Results};
 use crate::tensor::Tensor;

@@ -1,5 +1,7 @@
 //! Broadcasting: axes are aligned at the end, and an axis of extent 1 stretches.
 
+use smallvec::SmallVec;
+
 use crate::op::OpError;
 use crate::types::Shape;
 
@@ -22,34 +24,72 @@ pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Shape, OpError> {
         .collect()
 }
 
-/// Calls `f(output index, index in a, index in b)` for each element of `out`, which `a` and `b` broadcast to, in row-major
-/// order.
-pub fn zip(out: &[usize], a: &[usize], b: &[usize], mut f: impl FnMut(usize, usize, usize)) {
-    let n: usize = out.iter().product();
-    if n == 0 {
+/// A stretch of consecutive elements of a result of `N` operands.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<const N: usize> {
+    /// Index of the first element of the result.
+    pub out: usize,
+    /// How many elements of the result.
+    pub len: usize,
+    /// Index of the first element of each operand.
+    pub at: [usize; N],
+    /// How far each operand advances from one element of the result to the next: 0 or 1.
+    pub step: [usize; N],
+}
+
+/// Calls `f` with the longest runs that make up `out`, which all `shapes` broadcast to, in row-major order.
+pub fn runs<const N: usize>(out: &[usize], shapes: [&[usize]; N], mut f: impl FnMut(Run<N>)) {
+    if out.contains(&0) {
         return;
     }
-    if a == out && b == out {
-        (0..n).for_each(|i| f(i, i, i));
-        return;
-    }
-    let (sa, sb) = (strides(out, a), strides(out, b));
-    let mut index: Shape = Shape::from_elem(0, out.len());
-    let (mut ia, mut ib) = (0, 0);
-    for i in 0..n {
-        f(i, ia, ib);
-        for axis in (0..out.len()).rev() {
-            index[axis] += 1;
-            ia += sa[axis];
-            ib += sb[axis];
-            if index[axis] < out[axis] {
-                break;
+    let strides = shapes.map(|shape| strides(out, shape));
+    // Axes that every operand walks through without a jump count as one.
+    let mut axes: SmallVec<[(usize, [usize; N]); 6]> = SmallVec::new();
+    for (axis, &extent) in out.iter().enumerate().filter(|&(_, &extent)| extent != 1) {
+        let stride: [usize; N] = std::array::from_fn(|k| strides[k][axis]);
+        match axes.last_mut() {
+            Some((outer, steps)) if (0..N).all(|k| steps[k] == stride[k] * extent) => {
+                *outer *= extent;
+                *steps = stride;
             }
-            ia -= sa[axis] * out[axis];
-            ib -= sb[axis] * out[axis];
-            index[axis] = 0;
+            _ => axes.push((extent, stride)),
         }
     }
+    let (len, step) = axes.pop().unwrap_or((1, [0; N]));
+    let count: usize = axes.iter().map(|a| a.0).product();
+    let mut index: Shape = Shape::from_elem(0, axes.len());
+    let mut at = [0; N];
+    for i in 0..count {
+        f(Run { out: i * len, len, at, step });
+        for (n, (extent, stride)) in index.iter_mut().zip(&axes).rev() {
+            *n += 1;
+            (0..N).for_each(|k| at[k] += stride[k]);
+            if *n < *extent {
+                break;
+            }
+            (0..N).for_each(|k| at[k] -= stride[k] * extent);
+            *n = 0;
+        }
+    }
+}
+
+/// Computes `f` of each pair of elements of `a` and `b`, given with their shapes.
+pub fn map<A: Copy, B: Copy, R>(
+    (out, shape): (&mut [R], &[usize]),
+    (a, a_shape): (&[A], &[usize]),
+    (b, b_shape): (&[B], &[usize]),
+    f: impl Fn(A, B) -> R,
+) {
+    runs(shape, [a_shape, b_shape], |run| {
+        let out = &mut out[run.out..run.out + run.len];
+        let (a, b) = (&a[run.at[0]..], &b[run.at[1]..]);
+        match run.step {
+            [0, 0] => out.iter_mut().for_each(|r| *r = f(a[0], b[0])),
+            [0, _] => out.iter_mut().zip(b).for_each(|(r, &b)| *r = f(a[0], b)),
+            [_, 0] => out.iter_mut().zip(a).for_each(|(r, &a)| *r = f(a, b[0])),
+            _ => out.iter_mut().zip(a).zip(b).for_each(|((r, &a), &b)| *r = f(a, b)),
+        }
+    });
 }
 
 /// Strides in elements of `shape` seen as `out`: 0 along stretched axes.
@@ -74,4 +114,55 @@ pub fn row_major(shape: &[usize]) -> Shape {
         all[i - 1] = all[i] * shape[i];
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Which elements of `a` and of `b` meet at each element of the result, found one index at a time.
+    fn pairs(out: &[usize], a: &[usize], b: &[usize]) -> Vec<(usize, usize)> {
+        let at = |i: usize, shape: &[usize]| {
+            let (mut rest, mut at) = (i, 0);
+            let strides = strides(out, shape);
+            for axis in (0..out.len()).rev() {
+                at += rest % out[axis] * strides[axis];
+                rest /= out[axis];
+            }
+            at
+        };
+        (0..out.iter().product()).map(|i| (at(i, a), at(i, b))).collect()
+    }
+
+    #[test]
+    fn runs_meet_the_same_elements_as_single_indices() {
+        let shapes: [(&[usize], &[usize]); 8] = [
+            (&[2, 3, 4], &[2, 3, 4]),
+            (&[2, 3, 4], &[4]),
+            (&[2, 3, 4], &[]),
+            (&[2, 1, 4], &[3, 1]),
+            (&[1], &[5, 1, 2]),
+            (&[2, 3, 1], &[2, 1, 5]),
+            (&[], &[]),
+            (&[0, 3], &[1, 3]),
+        ];
+        for (a, b) in shapes {
+            let out = broadcast(a, b).unwrap();
+            let mut found = vec![(usize::MAX, usize::MAX); out.iter().product()];
+            runs(&out, [a, b], |run| {
+                for i in 0..run.len {
+                    found[run.out + i] = (run.at[0] + i * run.step[0], run.at[1] + i * run.step[1]);
+                }
+            });
+            assert_eq!(found, pairs(&out, a, b), "{a:?} {b:?}");
+        }
+    }
+
+    #[test]
+    fn axes_that_are_walked_through_make_one_run() {
+        let mut lens = Vec::new();
+        runs(&[2, 3, 4], [&[2, 3, 4], &[]], |run| lens.push(run.len));
+        runs(&[2, 3, 4], [&[2, 3, 4], &[3, 4]], |run| lens.push(run.len));
+        assert_eq!(lens, [24, 12, 12]);
+    }
 }

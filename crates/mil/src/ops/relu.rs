@@ -1,0 +1,35 @@
+//! `relu`: `x`, or 0 where `x` is negative, elementwise.
+
+use crate::case::Case;
+use crate::op::{Op, OpError, Operands, Out, Param, Results};
+use crate::ops::support::elementwise;
+use crate::ops::support::examples::{floats, unary};
+use crate::types::Opset;
+
+pub(super) struct Relu;
+
+impl Op for Relu {
+    fn name(&self) -> &'static str {
+        "relu"
+    }
+
+    fn since(&self) -> Opset {
+        Opset::CoreML3
+    }
+
+    fn params(&self) -> &'static [Param] {
+        const { &[Param::required("x")] }
+    }
+
+    fn infer(&self, x: &dyn Operands) -> Result<Results, OpError> {
+        elementwise::infer_float_unary(x)
+    }
+
+    fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError> {
+        elementwise::eval_float_unary(x, out, |v| elementwise::max(v, 0.0))
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        vec![unary("values", floats(&[1.5, -2.0, 0.0, f32::NAN]), floats(&[1.5, 0.0, 0.0, f32::NAN]))]
+    }
+}

@@ -1,0 +1,41 @@
+//! `sin`: the sine of radians, elementwise.
+
+use std::f32::consts;
+
+use crate::case::Case;
+use crate::op::{Op, OpError, Operands, Out, Param, Results};
+use crate::ops::support::elementwise;
+use crate::ops::support::examples::{floats, unary};
+use crate::types::Opset;
+
+pub(super) struct Sin;
+
+impl Op for Sin {
+    fn name(&self) -> &'static str {
+        "sin"
+    }
+
+    fn since(&self) -> Opset {
+        Opset::CoreML3
+    }
+
+    fn params(&self) -> &'static [Param] {
+        const { &[Param::required("x")] }
+    }
+
+    fn infer(&self, x: &dyn Operands) -> Result<Results, OpError> {
+        elementwise::infer_float_unary(x)
+    }
+
+    fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError> {
+        elementwise::eval_float_unary(x, out, f32::sin)
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        vec![unary(
+            "values",
+            floats(&[0.0, 1.0, -1.0, consts::FRAC_PI_2, 1000.0]),
+            floats(&[0.0, 0.841_471, -0.841_471, 1.0, 0.826_879_5]),
+        )]
+    }
+}

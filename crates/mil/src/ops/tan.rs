@@ -1,0 +1,35 @@
+//! `tan`: the tangent of radians, elementwise.
+
+use crate::case::Case;
+use crate::op::{Op, OpError, Operands, Out, Param, Results};
+use crate::ops::support::elementwise;
+use crate::ops::support::examples::{floats, unary};
+use crate::types::Opset;
+
+pub(super) struct Tan;
+
+impl Op for Tan {
+    fn name(&self) -> &'static str {
+        "tan"
+    }
+
+    fn since(&self) -> Opset {
+        Opset::CoreML3
+    }
+
+    fn params(&self) -> &'static [Param] {
+        const { &[Param::required("x")] }
+    }
+
+    fn infer(&self, x: &dyn Operands) -> Result<Results, OpError> {
+        elementwise::infer_float_unary(x)
+    }
+
+    fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError> {
+        elementwise::eval_float_unary(x, out, f32::tan)
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        vec![unary("values", floats(&[0.0, 1.0, -0.5]), floats(&[0.0, 1.557_407_7, -0.546_302_5]))]
+    }
+}
