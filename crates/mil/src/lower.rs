@@ -1,11 +1,17 @@
 //! Lowering: from an operation's plain meaning to a kernel that a plan runs.
 
-use std::fmt::Debug;
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::fmt::{self, Debug};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
 
 use crate::op::{OpError, Operands, Out};
 use crate::packed::Packed;
 
-/// A compiled operation. What its operation knew of constants, it holds; the rest it gets at each run.
+/// A compiled operation. It holds constants and what follows from them alone; shapes it takes from the operands at each
+/// run, since one plan may serve a family of shapes.
 pub trait Kernel: Send + Sync + Debug {
     /// Computes the results. Must not allocate, and must give the same bits for any number of workers.
     ///
@@ -67,4 +73,36 @@ impl Workers for Alone {
 pub trait LowerOperands: Operands {
     /// The constant that the argument is, still packed; `None` if it is known only at run time.
     fn packed_at(&self, param: usize, index: usize) -> Option<Packed>;
+
+    /// Constants packed for this machine, shared by all plans of a model.
+    fn pack_cache(&self) -> &PackCache;
+}
+
+/// Constants packed for this machine: each is packed once, however many plans use it.
+#[derive(Default)]
+pub struct PackCache {
+    entries: Mutex<HashMap<(usize, usize, TypeId), Entry>>,
+}
+
+struct Entry {
+    /// Keeps the address, which is the key, from being used again.
+    _source: Bytes,
+    packed: Arc<dyn Any + Send + Sync>,
+}
+
+impl PackCache {
+    /// The constant whose stored bytes are `source` in the form `T`, made by `make` if it is not there yet.
+    pub fn get<T: Any + Send + Sync>(&self, source: &Bytes, make: impl FnOnce() -> T) -> Arc<T> {
+        let key = (source.as_ptr() as usize, source.len(), TypeId::of::<T>());
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = entries.entry(key).or_insert_with(|| Entry { _source: source.clone(), packed: Arc::new(make()) });
+        Arc::clone(&entry.packed).downcast().expect("the key holds the type")
+    }
+}
+
+impl Debug for PackCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        f.debug_struct("PackCache").field("entries", &entries.len()).finish()
+    }
 }

@@ -43,9 +43,9 @@ pub trait Op: Sync {
     /// If a run-time value is out of bounds.
     fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError>;
 
-    /// Where the result lies in the storage of the operand at the given parameter, if it is only another view of it. `layout`
-    /// is how that operand lies in its storage. Asked only where the operands' needed values are constants.
-    fn view(&self, _x: &dyn Operands, _layout: &Layout) -> Option<(usize, Layout)> {
+    /// Where the result lies in the storage of the operand of parameter 0, if it is only another view of it. `layout` is how
+    /// that operand lies there.
+    fn view(&self, _x: &dyn Operands, _layout: &Layout) -> Option<Layout> {
         None
     }
 

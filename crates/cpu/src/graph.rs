@@ -1,0 +1,201 @@
+//! A function specialised to its shapes: every type is known, and constants are folded.
+
+use std::fmt;
+use std::sync::Arc;
+
+use anemone_mil::lower::{LowerOperands, PackCache};
+use anemone_mil::op::{Effect, Op, Operands};
+use anemone_mil::packed::Packed;
+use anemone_mil::tensor::Data;
+use anemone_mil::types::{DType, StaticType};
+use anemone_mil::{Tensor, TensorConst, ValueId};
+use smallvec::SmallVec;
+
+/// A specialised function.
+#[derive(Clone, Debug)]
+pub struct Graph {
+    /// Every value; [`ValueId`] indexes it.
+    pub values: Vec<GraphValue>,
+    /// Operations in order of execution.
+    pub nodes: Vec<Node>,
+    /// Inputs that are not states.
+    pub inputs: Vec<ValueId>,
+    /// Results.
+    pub outputs: Vec<ValueId>,
+}
+
+/// A value of a graph.
+#[derive(Clone, Debug)]
+pub struct GraphValue {
+    /// Its name in the program.
+    pub name: String,
+    /// Its type; of a state, the type that it wraps.
+    pub ty: StaticType,
+    /// What it is.
+    pub kind: ValueKind,
+}
+
+/// What a value is.
+#[derive(Clone, Debug)]
+pub enum ValueKind {
+    /// Known only at run time.
+    Computed,
+    /// A state: its index in the order of names.
+    State(usize),
+    /// A constant whose elements are at hand, with its stored form where it has one.
+    Known(Arc<Tensor>, Option<TensorConst>),
+    /// A constant that stays packed.
+    Packed(Packed),
+    /// Text.
+    Text(Arc<str>),
+}
+
+/// One operation of a graph.
+#[derive(Clone)]
+pub struct Node {
+    /// The operation.
+    pub op: &'static dyn Op,
+    /// Arguments by parameter index.
+    pub args: Vec<SmallVec<[ValueId; 1]>>,
+    /// Results.
+    pub outputs: SmallVec<[ValueId; 1]>,
+    /// Where it stands in the program, for messages.
+    pub place: Arc<str>,
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} = {}({:?})", self.outputs, self.op.name(), self.args)
+    }
+}
+
+impl Node {
+    /// All arguments.
+    pub fn values(&self) -> impl Iterator<Item = ValueId> {
+        self.args.iter().flatten().copied()
+    }
+
+    /// Whether it only computes its results.
+    #[must_use]
+    pub fn is_pure(&self) -> bool {
+        self.op.effect() == Effect::Pure
+    }
+}
+
+impl Graph {
+    /// A value.
+    #[must_use]
+    pub fn value(&self, id: ValueId) -> &GraphValue {
+        &self.values[id.index()]
+    }
+
+    /// Whether a value is a constant.
+    #[must_use]
+    pub fn is_constant(&self, id: ValueId) -> bool {
+        matches!(self.value(id).kind, ValueKind::Known(..) | ValueKind::Packed(_) | ValueKind::Text(_))
+    }
+
+    /// For each value, how many arguments and outputs use it.
+    #[must_use]
+    pub fn uses(&self) -> Vec<usize> {
+        let mut uses = vec![0; self.values.len()];
+        self.nodes.iter().flat_map(Node::values).chain(self.outputs.iter().copied()).for_each(|v| uses[v.index()] += 1);
+        uses
+    }
+
+    /// The operands of an operation, for inference and lowering.
+    #[must_use]
+    pub fn operands<'g>(
+        &'g self,
+        op: &'static dyn Op,
+        args: &'g [SmallVec<[ValueId; 1]>],
+        cache: &'g PackCache,
+    ) -> NodeOperands<'g> {
+        NodeOperands { graph: self, op, args, cache }
+    }
+}
+
+impl fmt::Display for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for node in &self.nodes {
+            let results: Vec<String> =
+                node.outputs.iter().map(|&v| format!("{}: {}", self.value(v).name, self.value(v).ty)).collect();
+            let args: Vec<String> = node
+                .args
+                .iter()
+                .zip(node.op.params())
+                .filter(|(a, _)| !a.is_empty())
+                .map(|(a, p)| {
+                    let names: Vec<&str> = a.iter().map(|&v| self.value(v).name.as_str()).collect();
+                    format!("{} = {}", p.name, names.join(" "))
+                })
+                .collect();
+            writeln!(f, "{} = {}({})", results.join(", "), node.op.name(), args.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+/// The operands of one operation of a graph.
+pub struct NodeOperands<'g> {
+    graph: &'g Graph,
+    op: &'static dyn Op,
+    args: &'g [SmallVec<[ValueId; 1]>],
+    cache: &'g PackCache,
+}
+
+impl NodeOperands<'_> {
+    fn at(&self, param: usize, index: usize) -> &GraphValue {
+        self.graph.value(self.args[param][index])
+    }
+}
+
+impl Operands for NodeOperands<'_> {
+    fn count(&self, param: usize) -> usize {
+        self.args[param].len()
+    }
+
+    fn ty_at(&self, param: usize, index: usize) -> (DType, &[usize]) {
+        let ty = &self.at(param, index).ty;
+        (ty.dtype, &ty.shape)
+    }
+
+    fn data_at(&self, param: usize, index: usize) -> Option<Data<'_>> {
+        match &self.at(param, index).kind {
+            ValueKind::Known(t, _) => Some(t.data.view(t.data.len())),
+            _ => None,
+        }
+    }
+
+    fn text_at(&self, param: usize, index: usize) -> Option<&str> {
+        match &self.at(param, index).kind {
+            ValueKind::Text(s) => Some(s),
+            _ => None,
+        }
+    }
+
+    fn name_of(&self, param: usize) -> &'static str {
+        self.op.params()[param].name
+    }
+}
+
+impl LowerOperands for NodeOperands<'_> {
+    fn packed_at(&self, param: usize, index: usize) -> Option<Packed> {
+        match &self.at(param, index).kind {
+            ValueKind::Packed(p) => Some(p.clone()),
+            ValueKind::Known(_, Some(stored)) => Some(Packed::Plain(stored.clone())),
+            ValueKind::Known(t, None) => known_to_const(t).map(Packed::Plain),
+            _ => None,
+        }
+    }
+
+    fn pack_cache(&self) -> &PackCache {
+        self.cache
+    }
+}
+
+/// A computed floating tensor as a constant of single floats.
+fn known_to_const(t: &Tensor) -> Option<TensorConst> {
+    let bytes: Vec<u8> = t.as_f32()?.iter().flat_map(|v| v.to_le_bytes()).collect();
+    TensorConst::new(StaticType { dtype: DType::F32, shape: t.ty.shape.clone() }, bytes.into()).ok()
+}

@@ -1,0 +1,21 @@
+//! Passes over a graph, in order.
+
+use anemone_mil::lower::PackCache;
+
+use crate::graph::Graph;
+
+mod dead_code;
+
+/// A pass: its name and what it does. It may ask the cache for packed constants.
+type Pass = (&'static str, fn(&mut Graph, &PackCache));
+
+const PASSES: &[Pass] = &[("dead_code", dead_code::run)];
+
+/// Runs every pass.
+pub(crate) fn run(graph: &mut Graph, cache: &PackCache) {
+    for (name, pass) in PASSES {
+        let before = graph.nodes.len();
+        pass(graph, cache);
+        tracing::debug!(pass = name, before, after = graph.nodes.len(), "pass");
+    }
+}

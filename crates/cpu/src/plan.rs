@@ -1,0 +1,281 @@
+//! Plans: everything about running a function, decided beforehand.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anemone_mil::lower::{Kernel, PackCache};
+use anemone_mil::op::{Op, Update};
+use anemone_mil::types::{DType, elements};
+use anemone_mil::{Function, Shape};
+use smallvec::SmallVec;
+
+use crate::error::PlanError;
+use crate::family::{Lines, lines};
+use crate::graph::Graph;
+use crate::lower::lower;
+use crate::memory::{Memory, lay_out};
+use crate::pass;
+pub use crate::schedule::Note;
+use crate::schedule::{Action, Schedule, Source, Tables, Target, schedule};
+use crate::specialize::{MAX_ELEMENTS, specialize};
+use crate::state::StateLayout;
+
+/// What a plan is made for.
+#[derive(Clone, Debug, Default)]
+pub struct PlanOptions {
+    /// Shapes of the inputs whose declared shape is flexible.
+    pub shapes: BTreeMap<String, Vec<usize>>,
+    /// The extent that may differ from run to run.
+    pub varying: Option<Varying>,
+    /// Digest of the package, which states carry.
+    pub owner: [u8; 32],
+}
+
+/// An extent that may differ from run to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Varying {
+    /// The axes of inputs that have this extent.
+    pub axes: Vec<(String, usize)>,
+    /// The smallest extent.
+    pub low: usize,
+    /// The largest.
+    pub high: usize,
+}
+
+/// An input or output of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// Its name.
+    pub name: String,
+    /// Its declared element type.
+    pub dtype: DType,
+    /// Its shape, at the largest extent where that varies.
+    pub shape: Shape,
+}
+
+/// A compiled function: immutable, and shared by any number of instances.
+#[derive(Debug)]
+pub struct Plan {
+    pub(crate) states: Arc<StateLayout>,
+    pub(crate) inputs: Vec<Port>,
+    pub(crate) outputs: Vec<Port>,
+    pub(crate) input_buffers: Vec<u32>,
+    pub(crate) output_sources: Vec<Source>,
+    pub(crate) input_shapes: Vec<crate::schedule::ShapeId>,
+    pub(crate) steps: Vec<RunStep>,
+    pub(crate) tables: Tables,
+    pub(crate) lines: Lines,
+    pub(crate) memory: Memory,
+    pub(crate) scratch: usize,
+    pub(crate) varying: Option<Varying>,
+    notes: Vec<Note>,
+}
+
+/// One step of a run, with what it runs.
+#[derive(Debug)]
+pub(crate) struct RunStep {
+    pub action: RunAction,
+    pub args: Vec<SmallVec<[Source; 1]>>,
+    pub outs: SmallVec<[Target; 1]>,
+    pub op: Option<OpRef>,
+    pub place: Arc<str>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct OpRef(pub &'static dyn Op);
+
+impl std::fmt::Debug for OpRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0.name())
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum RunAction {
+    Eval,
+    Kernel(Arc<dyn Kernel>),
+    Copy,
+    Update { update: Update, state: usize },
+    Store { state: usize },
+}
+
+/// Temporary tensors of one plan may take this many elements.
+const MAX_TEMPORARY: usize = MAX_ELEMENTS;
+
+impl Plan {
+    /// Plans a function.
+    ///
+    /// # Errors
+    /// If a shape is missing, an operation does not accept its operands, or the shapes of a varying function do not follow
+    /// straight lines.
+    pub fn new(function: &Function, options: &PlanOptions, cache: &PackCache) -> Result<Self, PlanError> {
+        let states = Arc::new(StateLayout::of(function, options.owner)?);
+        let extents = probes(options.varying.as_ref());
+        let graphs = extents
+            .iter()
+            .map(|&extent| {
+                let shapes = shapes_at(function, options, extent)?;
+                let mut graph = specialize(function, &shapes, &states, cache)?;
+                pass::run(&mut graph, cache);
+                Ok(graph)
+            })
+            .collect::<Result<Vec<Graph>, PlanError>>()?;
+        let graph = graphs.last().expect("at least one probe");
+        if let Some(other) = graphs.iter().position(|g| !same_nodes(g, graph)) {
+            return Err(PlanError::NotAffine {
+                what: "the list of operations".to_owned(),
+                found: format!("another at extent {}", extents[other]),
+            });
+        }
+        let kernels = lower(graph, cache);
+        let schedules: Vec<Schedule> =
+            graphs.iter().map(|g| schedule(g, &kernels, states.states.len(), cache)).collect();
+        let pairs: Vec<(usize, &Schedule)> = extents.iter().copied().zip(&schedules).collect();
+        let lines = lines(&pairs)?;
+        let sizes = sizes(&schedules);
+        let Some(schedule) = schedules.into_iter().next_back() else { unreachable!("at least one probe") };
+        let memory = lay_out(&schedule, &sizes);
+        let total: usize = memory.slots.iter().map(|s| s.1).fold(0, usize::saturating_add);
+        if total > MAX_TEMPORARY {
+            return Err(PlanError::TooLarge { elements: total, bound: MAX_TEMPORARY });
+        }
+        let port = |id: &anemone_mil::ValueId| {
+            let v = graph.value(*id);
+            Port { name: v.name.clone(), dtype: v.ty.dtype, shape: v.ty.shape.clone() }
+        };
+        let scratch = kernels.iter().flatten().map(|k| k.scratch()).max().unwrap_or(0);
+        Ok(Self {
+            states,
+            inputs: graph.inputs.iter().map(port).collect(),
+            outputs: graph.outputs.iter().map(port).collect(),
+            input_shapes: schedule.inputs.iter().map(|&b| schedule.buffers[b as usize].shape).collect(),
+            input_buffers: schedule.inputs,
+            output_sources: schedule.outputs,
+            steps: schedule.steps.into_iter().map(|s| resolve(s, graph, &kernels)).collect(),
+            tables: schedule.tables,
+            lines,
+            memory,
+            scratch,
+            varying: options.varying.clone(),
+            notes: schedule.notes,
+        })
+    }
+
+    /// Inputs that are not states, in order of declaration.
+    #[must_use]
+    pub fn inputs(&self) -> &[Port] {
+        &self.inputs
+    }
+
+    /// Outputs, in order of declaration.
+    #[must_use]
+    pub fn outputs(&self) -> &[Port] {
+        &self.outputs
+    }
+
+    /// The states that a run reads and writes.
+    #[must_use]
+    pub fn states(&self) -> &Arc<StateLayout> {
+        &self.states
+    }
+
+    /// Copies of states and unpacked constants: what costs more than it should.
+    #[must_use]
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// Bytes of temporary tensors that each instance takes.
+    #[must_use]
+    pub fn temporary_bytes(&self) -> usize {
+        self.memory.slots.iter().map(|(_, n)| n * 4).sum::<usize>() + self.scratch * 4
+    }
+}
+
+impl std::fmt::Display for Plan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (i, step) in self.steps.iter().enumerate() {
+            let what = match &step.action {
+                RunAction::Eval => "plain".to_owned(),
+                RunAction::Kernel(k) => format!("{k:?}"),
+                RunAction::Copy => "copy".to_owned(),
+                RunAction::Update { state, .. } => format!("in place, state {}", self.states.states[*state].name),
+                RunAction::Store { state } => format!("whole state {}", self.states.states[*state].name),
+            };
+            let shapes: Vec<String> =
+                step.outs.iter().map(|t| format!("{:?}", self.tables.shapes[t.shape.0 as usize].as_slice())).collect();
+            writeln!(f, "{i:5} {} {} [{what}]", step.place, shapes.join(" "))?;
+        }
+        Ok(())
+    }
+}
+
+/// The extents at which a function is looked at: both ends and some between.
+fn probes(varying: Option<&Varying>) -> Vec<usize> {
+    let Some(v) = varying else { return vec![0] };
+    let mut all = vec![v.low, v.low + 1, v.low + 2, v.low.midpoint(v.high), v.high.saturating_sub(1), v.high];
+    all.retain(|e| (v.low..=v.high).contains(e));
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+fn shapes_at(
+    function: &Function,
+    options: &PlanOptions,
+    extent: usize,
+) -> Result<BTreeMap<String, Vec<usize>>, PlanError> {
+    let mut shapes = options.shapes.clone();
+    for (name, axis) in options.varying.iter().flat_map(|v| &v.axes) {
+        let declared = function.inputs.iter().map(|&id| function.value(id)).find(|v| v.name == *name);
+        let shape = match (shapes.get_mut(name), declared) {
+            (Some(shape), _) => shape,
+            (None, Some(v)) => {
+                let fixed = v.ty.tensor().and_then(|t| t.to_static());
+                shapes.entry(name.clone()).or_insert(fixed.map_or_else(Vec::new, |t| t.shape.to_vec()))
+            }
+            (None, None) => {
+                let known: Vec<&str> = function.inputs.iter().map(|&id| function.value(id).name.as_str()).collect();
+                return Err(PlanError::NotThere { what: "input", name: name.clone(), known: known.join(", ") });
+            }
+        };
+        let rank = shape.len();
+        *shape.get_mut(*axis).ok_or_else(|| PlanError::NotThere {
+            what: "axis",
+            name: format!("{axis} of {name}"),
+            known: format!("{rank} axes"),
+        })? = extent;
+    }
+    Ok(shapes)
+}
+
+fn same_nodes(a: &Graph, b: &Graph) -> bool {
+    a.nodes.len() == b.nodes.len()
+        && a.outputs == b.outputs
+        && a.nodes
+            .iter()
+            .zip(&b.nodes)
+            .all(|(x, y)| x.op.name() == y.op.name() && x.args == y.args && x.outputs == y.outputs)
+}
+
+/// The most elements that each buffer has at any probe.
+fn sizes(schedules: &[Schedule]) -> Vec<usize> {
+    let size = |s: &Schedule, b: usize| elements(&s.tables.shapes[s.buffers[b].shape.0 as usize]);
+    let n = schedules.first().map_or(0, |s| s.buffers.len());
+    (0..n).map(|b| schedules.iter().map(|s| size(s, b)).max().unwrap_or(0)).collect()
+}
+
+fn resolve(step: crate::schedule::Step, graph: &Graph, kernels: &[Option<Arc<dyn Kernel>>]) -> RunStep {
+    let (action, op) = match step.action {
+        Action::Node(i) => {
+            let action = kernels[i].clone().map_or(RunAction::Eval, RunAction::Kernel);
+            (action, Some(OpRef(graph.nodes[i].op)))
+        }
+        Action::Copy => (RunAction::Copy, None),
+        Action::Update { node, update, state } => {
+            (RunAction::Update { update, state }, Some(OpRef(graph.nodes[node].op)))
+        }
+        Action::Store { state } => (RunAction::Store { state }, None),
+    };
+    RunStep { action, args: step.args, outs: step.outs, op, place: step.place }
+}

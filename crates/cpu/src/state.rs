@@ -1,0 +1,151 @@
+//! States: memory that a run reads and writes in place.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use anemone_mil::Function;
+use anemone_mil::types::{DType, Shape, elements};
+use half::f16;
+
+use crate::error::PlanError;
+
+/// One state tensor: half floats of a fixed shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateSpec {
+    /// Its name in the program.
+    pub name: String,
+    /// Its shape.
+    pub shape: Shape,
+}
+
+/// The states of a model, in order of names, and whose they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateLayout {
+    /// Digest of the package that declares them; all zeros for programs that are no package.
+    pub owner: [u8; 32],
+    /// The states.
+    pub states: Vec<StateSpec>,
+}
+
+/// Why a state is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StateError {
+    /// Made by another package.
+    #[error("the state belongs to another package (digest {found}, expected {expected}); make a new one")]
+    Foreign {
+        /// Digest of the package asked to run, as hexadecimal digits.
+        expected: String,
+        /// Digest of the package that made the state.
+        found: String,
+    },
+    /// Made for other state tensors.
+    #[error("the state holds {found}, expected {expected}; make a new one")]
+    Layout {
+        /// What the function declares.
+        expected: String,
+        /// What the state holds.
+        found: String,
+    },
+}
+
+impl StateLayout {
+    /// The states that a function declares.
+    ///
+    /// # Errors
+    /// If one is not of half floats and fixed shape.
+    pub fn of(function: &Function, owner: [u8; 32]) -> Result<Self, PlanError> {
+        let mut states = Vec::new();
+        for (id, name, ty) in function.states() {
+            match ty {
+                Some(t) if t.dtype == DType::F16 => states.push(StateSpec { name: name.to_owned(), shape: t.shape }),
+                _ => {
+                    return Err(PlanError::State { name: name.to_owned(), found: function.value(id).ty.to_string() });
+                }
+            }
+        }
+        states.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(Self { owner, states })
+    }
+
+    /// Bytes that a state of this layout takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.states.iter().map(|s| elements(&s.shape) * 2).sum()
+    }
+
+    /// The index of the state `name`.
+    #[must_use]
+    pub fn index(&self, name: &str) -> Option<usize> {
+        self.states.iter().position(|s| s.name == name)
+    }
+
+    fn describe(&self) -> String {
+        let all: Vec<String> = self.states.iter().map(|s| format!("{} {:?}", s.name, s.shape.as_slice())).collect();
+        if all.is_empty() { "no states".to_owned() } else { all.join(", ") }
+    }
+}
+
+/// The content of all states of one conversation. It can move between threads, and is used by one at a time.
+///
+/// ```compile_fail
+/// fn shared<T: Sync>(_: T) {}
+/// fn two_at_once(state: anemone_cpu::State) { shared(state) }
+/// ```
+#[derive(Debug)]
+pub struct State {
+    layout: Arc<StateLayout>,
+    pub(crate) tensors: Vec<Vec<f16>>,
+    exclusive: PhantomData<Cell<()>>,
+}
+
+impl State {
+    /// A fresh state, all zeros.
+    #[must_use]
+    pub fn new(layout: Arc<StateLayout>) -> Self {
+        let tensors = layout.states.iter().map(|s| vec![f16::ZERO; elements(&s.shape)]).collect();
+        Self { layout, tensors, exclusive: PhantomData }
+    }
+
+    /// What it holds and whose it is.
+    #[must_use]
+    pub fn layout(&self) -> &Arc<StateLayout> {
+        &self.layout
+    }
+
+    /// The elements of the state `name`, row-major.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&[f16]> {
+        self.layout.index(name).map(|i| self.tensors[i].as_slice())
+    }
+
+    /// The elements of the state `name`, for restoring a snapshot.
+    #[must_use]
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut [f16]> {
+        self.layout.index(name).map(|i| self.tensors[i].as_mut_slice())
+    }
+
+    /// An independent copy.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        Self { layout: Arc::clone(&self.layout), tensors: self.tensors.clone(), exclusive: PhantomData }
+    }
+
+    /// Refuses a state that another package or other tensors made.
+    pub(crate) fn check(&self, expected: &Arc<StateLayout>) -> Result<(), StateError> {
+        if Arc::ptr_eq(&self.layout, expected) {
+            return Ok(());
+        }
+        if self.layout.owner != expected.owner {
+            return Err(StateError::Foreign { expected: hex(&expected.owner), found: hex(&self.layout.owner) });
+        }
+        if self.layout.states != expected.states {
+            return Err(StateError::Layout { expected: expected.describe(), found: self.layout.describe() });
+        }
+        Ok(())
+    }
+}
+
+fn hex(digest: &[u8]) -> String {
+    digest.iter().take(6).map(|b| format!("{b:02x}")).collect()
+}
