@@ -14,18 +14,24 @@ use bytes::Bytes;
 /// # Errors
 /// Those of the operating system; a folder is refused as invalid input.
 pub fn map_file(path: &Path) -> io::Result<Bytes> {
-    let file = File::open(path)?;
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-    }
-    if metadata.len() == 0 {
+    let (file, length) = open_regular(path)?;
+    if length == 0 {
         return Ok(Bytes::new());
     }
     // SAFETY: the map is private and read-only. Files of packages and checkpoints are replaced by rename, never
     // rewritten in place, while a process has them open; the crate documents that contract.
     let map = unsafe { memmap2::Mmap::map(&file)? };
     Ok(Bytes::from_owner(map))
+}
+
+/// Opens a regular file and tells its length. Anything else is refused before it is opened: a pipe would block.
+pub(crate) fn open_regular(path: &Path) -> io::Result<(File, u64)> {
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    let file = File::open(path)?;
+    let length = file.metadata()?.len();
+    Ok((file, length))
 }
 
 #[cfg(test)]

@@ -122,7 +122,7 @@ pub struct UnknownDimension {
     pub variadic: bool,
 }
 
-/// Element types of MIL. (Weight files have an enumeration of their own.)
+/// Element types of MIL. (Weight files have an enumeration of their own, [`BlobType`](crate::BlobType).)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
 #[allow(missing_docs, reason = "the variants are the element types' own names")]
