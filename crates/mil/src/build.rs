@@ -132,6 +132,7 @@ impl FunctionBuilder {
         if let Some(text) = value.str() {
             self.known.insert(id, Known::Text(text.to_owned()));
         } else if let Some(t) = value.tensor()
+            && t.deferred.is_none()
             && t.ty.elements() <= INFERENCE_ELEMENTS
             && let Ok(t) = t.to_tensor()
         {

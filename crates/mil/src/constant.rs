@@ -1,5 +1,9 @@
 //! Constants: values that the program itself carries, kept packed as the package stores them.
 
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
 use bytes::Bytes;
 use half::{bf16, f16};
 
@@ -27,6 +31,17 @@ pub struct TensorConst {
     pub strings: Vec<String>,
     /// The weight file and offset that it was read from, if it was not stored inline.
     pub blob: Option<BlobRef>,
+    /// What makes the elements when the package is written; `bytes` is then empty, and nothing else can be done with them.
+    pub deferred: Option<Arc<dyn Deferred>>,
+}
+
+/// Elements that are made piece by piece when a package is written, so that a large model need not fit into memory.
+pub trait Deferred: Send + Sync + fmt::Debug {
+    /// Hands all packed bytes to `sink`, in order.
+    ///
+    /// # Errors
+    /// Those of `sink`, and its own.
+    fn write(&self, sink: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()>;
 }
 
 /// A constant of any type.
@@ -88,7 +103,7 @@ impl TensorConst {
         if bytes.len() != expected {
             return Err(ConstError::Length { expected, found: bytes.len(), ty });
         }
-        Ok(Self { ty, bytes, strings: Vec::new(), blob: None })
+        Ok(Self { ty, bytes, strings: Vec::new(), blob: None, deferred: None })
     }
 
     /// Integer elements `range` (row-major), widened.
@@ -184,6 +199,13 @@ fn f8_e4m3fn(b: u8) -> f32 {
 }
 
 impl Const {
+    /// A tensor whose elements are made when the package is written.
+    #[must_use]
+    pub fn deferred(ty: StaticType, elements: Arc<dyn Deferred>) -> Self {
+        let deferred = Some(elements);
+        Const::Tensor(TensorConst { ty, bytes: Bytes::new(), strings: Vec::new(), blob: None, deferred })
+    }
+
     /// The tensor, if this is one.
     #[must_use]
     pub fn tensor(&self) -> Option<&TensorConst> {
@@ -231,6 +253,7 @@ impl Const {
             bytes: Bytes::new(),
             strings,
             blob: None,
+            deferred: None,
         })
     }
 
@@ -256,6 +279,7 @@ impl Const {
             bytes: bytes.into(),
             strings: Vec::new(),
             blob: None,
+            deferred: None,
         })
     }
 
@@ -288,6 +312,7 @@ impl Const {
             bytes: bytes.into(),
             strings: Vec::new(),
             blob: None,
+            deferred: None,
         })
     }
 }
