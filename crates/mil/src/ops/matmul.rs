@@ -6,7 +6,7 @@ use smallvec::smallvec;
 
 use crate::case::Case;
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
-use crate::ops::support::broadcast::{broadcast, zip};
+use crate::ops::support::broadcast::{broadcast, runs};
 use crate::ops::support::dims;
 use crate::ops::support::number::{Number, add_scaled, dot};
 use crate::tensor::{Data, DataMut, Tensor};
@@ -83,8 +83,11 @@ impl Product {
     fn batches<T: Number>(self, x: &dyn Operands, a: &[T], b: &[T], out: &mut [T]) -> Result<(), OpError> {
         let (xb, yb) = (batch(x.shape(X)), batch(x.shape(Y)));
         let (mk, kn, mn) = (self.m * self.k, self.k * self.n, self.m * self.n);
-        zip(&broadcast(xb, yb)?, xb, yb, |o, i, j| {
-            self.run(&a[i * mk..(i + 1) * mk], &b[j * kn..(j + 1) * kn], &mut out[o * mn..(o + 1) * mn]);
+        runs(&broadcast(xb, yb)?, [xb, yb], |run| {
+            for t in 0..run.len {
+                let (o, i, j) = (run.out + t, run.at[0] + t * run.step[0], run.at[1] + t * run.step[1]);
+                self.run(&a[i * mk..(i + 1) * mk], &b[j * kn..(j + 1) * kn], &mut out[o * mn..(o + 1) * mn]);
+            }
         });
         Ok(())
     }

@@ -6,7 +6,7 @@ use smallvec::smallvec;
 
 use crate::case::Case;
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
-use crate::ops::support::broadcast::{broadcast, zip};
+use crate::ops::support::broadcast::{broadcast, runs};
 use crate::ops::support::number::{add_scaled, dot};
 use crate::tensor::{Data, Tensor};
 use crate::types::{Class, DType, Opset};
@@ -130,20 +130,23 @@ impl Op for ScaledDotProductAttention {
             [] => (&[][..], 0),
         };
         let r = out[0].f32s()?;
-        zip(rows, rows, mask_rows, |i, _, m| {
-            let batch = i / queries;
-            let mask = match mask {
-                Some(Data::F32(all)) => Mask::Add(&all[m * width..(m + 1) * width]),
-                Some(Data::Bool(all)) => Mask::Keep(&all[m * width..(m + 1) * width]),
-                _ => Mask::None,
-            };
-            attend(
-                &q[i * e..(i + 1) * e],
-                &k[batch * keys * e..(batch + 1) * keys * e],
-                &v[batch * keys * ev..(batch + 1) * keys * ev],
-                mask,
-                &mut r[i * ev..(i + 1) * ev],
-            );
+        runs(rows, [mask_rows], |run| {
+            for t in 0..run.len {
+                let (i, m) = (run.out + t, run.at[0] + t * run.step[0]);
+                let batch = i / queries;
+                let mask = match mask {
+                    Some(Data::F32(all)) => Mask::Add(&all[m * width..(m + 1) * width]),
+                    Some(Data::Bool(all)) => Mask::Keep(&all[m * width..(m + 1) * width]),
+                    _ => Mask::None,
+                };
+                attend(
+                    &q[i * e..(i + 1) * e],
+                    &k[batch * keys * e..(batch + 1) * keys * e],
+                    &v[batch * keys * ev..(batch + 1) * keys * ev],
+                    mask,
+                    &mut r[i * ev..(i + 1) * ev],
+                );
+            }
         });
         Ok(())
     }
