@@ -306,3 +306,9 @@ pub fn identifier(name: &str) -> String {
     }
     id
 }
+
+/// Whether MIL allows a name: `[A-Za-z_][A-Za-z0-9_@]*`.
+#[must_use]
+pub fn is_identifier(name: &str) -> bool {
+    !name.is_empty() && identifier(name) == name
+}

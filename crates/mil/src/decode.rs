@@ -21,6 +21,8 @@ mod function;
 mod ports;
 mod types;
 
+pub(crate) use types::check_size;
+
 /// How deep nested blocks, types and constants may go.
 pub const MAX_DEPTH: usize = 24;
 /// How many axes a tensor may have.

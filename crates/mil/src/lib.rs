@@ -23,6 +23,7 @@ pub mod port;
 pub mod program;
 pub mod tensor;
 pub mod types;
+pub mod verify;
 mod wire;
 
 pub use constant::{BlobRef, Const, ConstError, TensorConst};
@@ -35,3 +36,4 @@ pub use port::{Port, PortDefault, PortKind, PortShape, Ports, StatePort};
 pub use program::{Argument, Block, Function, Kind, Operation, Program, Value, ValueId};
 pub use tensor::{Buffer, Data, DataMut, Tensor};
 pub use types::{Class, DType, Dim, Opset, Shape, StaticType, TensorType, Type};
+pub use verify::{Diagnostic, Problem, verify, verify_model};
