@@ -1,4 +1,4 @@
-//! From a package to a program: [`decode_model`].
+//! From a package to a program: [`decode`].
 //!
 //! What a file may make us do is bounded: nested blocks, types and constants go at most [`MAX_DEPTH`] deep, a tensor has at
 //! most [`MAX_ELEMENTS`] elements and [`MAX_RANK`] axes, and nothing is allocated for a constant before its bytes are seen
@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 
 use anemone_package::proto::{mil, spec};
+use anemone_package::{BlobType, Package};
 use bytes::Bytes;
 
 use crate::error::{Fault, MilError};
@@ -15,6 +16,7 @@ use crate::place::Place;
 use crate::port::Ports;
 use crate::program::Program;
 use crate::types::DType;
+use crate::wire;
 
 mod constant;
 mod function;
@@ -37,6 +39,35 @@ pub trait Blobs {
     /// # Errors
     /// In words, if there is no such blob.
     fn blob(&self, file: &str, offset: u64) -> Result<(DType, Bytes), String>;
+}
+
+/// A package's weight files: ranges of their maps, not copies.
+impl Blobs for Package {
+    fn blob(&self, file: &str, offset: u64) -> Result<(DType, Bytes), String> {
+        let blob = Package::blob(self, file, offset).map_err(|e| e.to_string())?;
+        Ok((blob_dtype(blob.dtype), blob.bytes))
+    }
+}
+
+fn blob_dtype(dtype: BlobType) -> DType {
+    wire::BLOBS.into_iter().find(|(_, b)| *b == dtype).expect("every type of blobs is in the table").0
+}
+
+/// Reads the program of a package, with what the package says around it. Constants are ranges of the package's files, not
+/// copies. Operations that are not in the registry are kept ([`Kind::Unknown`](crate::Kind::Unknown)); [`load`](crate::load)
+/// refuses them.
+///
+/// # Errors
+/// [`MilError::Malformed`] if the model does not hold a program that makes sense; its place says where.
+pub fn decode(package: &Package) -> Result<Model, MilError> {
+    let mut model = decode_model(package.model(), package)?;
+    let unknown = package.unknown_fields();
+    model.left_out.extend(unknown.nested_paths().iter().map(|path| format!("the unknown field {path}")));
+    let more = unknown.nested_count().saturating_sub(unknown.nested_paths().len() as u64);
+    if more > 0 {
+        model.left_out.push(format!("{more} more unknown fields"));
+    }
+    Ok(model)
 }
 
 /// Reads the program of a model message, with what the package says around it. Operations that are not in the registry are

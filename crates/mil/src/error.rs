@@ -1,11 +1,17 @@
 //! Why a program could not be read, written or loaded: [`MilError`].
 
+use anemone_package::PackageError;
+
 use crate::place::Place;
+use crate::verify::Diagnostic;
 
 /// Why a program could not be read, written or loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MilError {
+    /// The package itself could not be opened or written.
+    #[error(transparent)]
+    Package(#[from] PackageError),
     /// The file holds something that is not a program.
     #[error("{place}: expected {expected}, found {found}")]
     Malformed {
@@ -16,6 +22,48 @@ pub enum MilError {
         /// What is there.
         found: String,
     },
+    /// The program uses operations that are not in the registry: all of them, at once.
+    #[error("{}", unknown(all))]
+    UnknownOps {
+        /// One diagnostic each, all of [`Problem::UnknownOp`](crate::Problem::UnknownOp).
+        all: Vec<Diagnostic>,
+    },
+    /// The program is not valid.
+    #[error("the program is not valid; {} wrong:{}", count(all.len(), "thing is", "things are"), lines(all))]
+    Invalid {
+        /// Everything that is wrong with it.
+        all: Vec<Diagnostic>,
+    },
+}
+
+fn count(n: usize, one: &str, more: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { more })
+}
+
+/// Diagnostics in messages: one a line, the first ones.
+fn lines(all: &[Diagnostic]) -> String {
+    const SHOWN: usize = 50;
+    let mut text: String = all.iter().take(SHOWN).map(|d| format!("\n  {d}")).collect();
+    if all.len() > SHOWN {
+        text.push_str(&format!("\n  and {} more", all.len() - SHOWN));
+    }
+    text
+}
+
+/// Unknown operations by name, each with its first places.
+fn unknown(all: &[Diagnostic]) -> String {
+    const PLACES: usize = 5;
+    let by_name = crate::verify::unknown_ops(all);
+    let mut text = format!("{} not supported:", count(by_name.len(), "operation is", "operations are"));
+    for ((name, opset), places) in by_name {
+        text.push_str(&format!("\n  `{name}` of operation set {opset}, {}:", count(places.len(), "time", "times")));
+        places.iter().take(PLACES).for_each(|p| text.push_str(&format!("\n    {p}")));
+        if places.len() > PLACES {
+            text.push_str(&format!("\n    and {} more", places.len() - PLACES));
+        }
+    }
+    text.push_str("\nConvert the model without them, or ask for them by name.");
+    text
 }
 
 /// Something malformed whose place is still to be added.

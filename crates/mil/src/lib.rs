@@ -11,6 +11,7 @@ pub mod decode;
 pub mod error;
 pub mod interpret;
 pub mod layout;
+pub mod load;
 pub mod lower;
 pub mod model;
 mod names;
@@ -27,8 +28,9 @@ pub mod verify;
 mod wire;
 
 pub use constant::{BlobRef, Const, ConstError, TensorConst};
-pub use decode::{Blobs, decode_model};
+pub use decode::{Blobs, decode, decode_model};
 pub use error::MilError;
+pub use load::{load, load_package};
 pub use model::{Metadata, Model};
 pub use op::{Arity, Effect, Op, OpError, Operands, Out, Param, Results};
 pub use place::{OpPlace, Place};

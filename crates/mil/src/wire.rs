@@ -1,5 +1,6 @@
 //! Names of element types on the two sides of the codec.
 
+use anemone_package::BlobType;
 use anemone_package::proto::{mil, spec};
 
 use crate::types::DType;
@@ -37,6 +38,27 @@ const ARRAYS: [(DType, spec::ArrayDataType); 5] = [
     (DType::I32, spec::ArrayDataType::Int32),
 ];
 
+/// Element types that weight files have.
+pub(crate) const BLOBS: [(DType, BlobType); 17] = [
+    (DType::F16, BlobType::Float16),
+    (DType::F32, BlobType::Float32),
+    (DType::BF16, BlobType::BFloat16),
+    (DType::F8E4M3FN, BlobType::Float8E4M3FN),
+    (DType::F8E5M2, BlobType::Float8E5M2),
+    (DType::I4, BlobType::Int4),
+    (DType::I8, BlobType::Int8),
+    (DType::I16, BlobType::Int16),
+    (DType::I32, BlobType::Int32),
+    (DType::U1, BlobType::UInt1),
+    (DType::U2, BlobType::UInt2),
+    (DType::U3, BlobType::UInt3),
+    (DType::U4, BlobType::UInt4),
+    (DType::U6, BlobType::UInt6),
+    (DType::U8, BlobType::UInt8),
+    (DType::U16, BlobType::UInt16),
+    (DType::U32, BlobType::UInt32),
+];
+
 /// The element type that a number of the schema means.
 pub(crate) fn dtype(number: i32) -> Option<DType> {
     DTYPES.into_iter().find(|(_, wire)| *wire as i32 == number).map(|(dtype, _)| dtype)
@@ -67,5 +89,9 @@ mod tests {
             assert_eq!(dtype(dtype_number(d)), Some(d));
         }
         assert_eq!(dtype(mil::DataType::Unused as i32), None);
+        for b in BlobType::ALL {
+            let (d, _) = BLOBS.into_iter().find(|(_, other)| *other == b).expect("in the table");
+            assert_eq!((d.name(), d.bits() as u64), (b.to_string().as_str(), b.bits()));
+        }
     }
 }

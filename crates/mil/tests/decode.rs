@@ -4,7 +4,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use anemone_mil::{DType, Kind, PortShape};
+use anemone_mil::{DType, Kind, PortShape, decode_model};
 
 #[test]
 fn every_fixture_decodes_with_nothing_left_out() {
@@ -17,6 +17,14 @@ fn every_fixture_decodes_with_nothing_left_out() {
             assert_eq!(function.states().count(), function.ports.states.len(), "{name} {function_name}");
             assert!(function.body.ops.iter().any(|op| matches!(op.kind, Kind::Const)), "{name} {function_name}");
         }
+    }
+}
+
+#[test]
+fn the_weights_are_those_that_an_independent_reader_sees() {
+    for (name, path) in common::packages() {
+        let other = decode_model(&common::message(&path), &common::Weights::of(&path)).unwrap();
+        assert!(common::model(&path) == other, "{name}");
     }
 }
 

@@ -4,7 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-use anemone_mil::{Blobs, DType, Model, decode_model};
+use anemone_mil::{Blobs, DType, Model, decode};
+use anemone_package::Package;
 use anemone_package::proto::spec;
 use bytes::Bytes;
 use prost::Message;
@@ -84,5 +85,6 @@ impl Blobs for Weights {
 
 /// The decoded model of a package.
 pub(crate) fn model(package: &Path) -> Model {
-    decode_model(&message(package), &Weights::of(package)).unwrap_or_else(|e| panic!("{}: {e}", package.display()))
+    let opened = Package::open(package).unwrap_or_else(|e| panic!("{e}"));
+    decode(&opened).unwrap_or_else(|e| panic!("{}: {e}", package.display()))
 }
