@@ -1,5 +1,7 @@
 //! What the unit tests share: fixtures, small tokenizers.
 
+pub(crate) mod scripted;
+
 use std::path::PathBuf;
 
 use serde_json::{Value, json};

@@ -1,0 +1,58 @@
+//! The seam between a conversation and the tensors below it.
+
+/// The error of a runtime; the session adds the place.
+pub type RunnerError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A language model that keeps what it has read in a state.
+///
+/// The model itself is shared and never changes; all that changes is in `State`, which every call takes exclusively, so
+/// two calls on one state don't compile. A state need not be `Sync`.
+///
+/// [`Session`](crate::Session) calls [`feed`](Runner::feed) only with `position + tokens ≤ context`, and never with a
+/// position beyond what the state has read. It may go *back*: columns of the state from `position` on are then stale and
+/// are written anew.
+pub trait Runner: Send + Sync {
+    /// What the model has read: its key-value cache.
+    type State: Send;
+
+    /// How many tokens a state holds.
+    fn context(&self) -> usize;
+
+    /// How many logits there are, one for each token id from 0 on.
+    fn vocabulary(&self) -> usize;
+
+    /// How many tokens are best fed in one call. Longer prompts come in calls of this length, between which they can be
+    /// cancelled.
+    fn chunk(&self) -> usize {
+        64
+    }
+
+    /// A state that has read nothing.
+    ///
+    /// # Errors
+    /// The runtime's own, for example when memory does not suffice.
+    fn new_state(&self) -> Result<Self::State, RunnerError>;
+
+    /// Reads `tokens` (at least one) as those from `position` on, and writes the logits that follow the last of them
+    /// (`vocabulary` many).
+    ///
+    /// # Errors
+    /// The runtime's own. Columns of the state before `position` must then still be as they were.
+    fn feed(
+        &self,
+        state: &mut Self::State,
+        position: usize,
+        tokens: &[u32],
+        logits: &mut [f32],
+    ) -> Result<(), RunnerError>;
+
+    /// A second state that has read the first `position` tokens that `state` has read; none if the runtime can't copy,
+    /// in which case the session reads them anew.
+    ///
+    /// # Errors
+    /// The runtime's own.
+    fn copy_state(&self, state: &Self::State, position: usize) -> Result<Option<Self::State>, RunnerError> {
+        let _ = (state, position);
+        Ok(None)
+    }
+}

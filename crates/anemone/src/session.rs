@@ -1,0 +1,305 @@
+//! One conversation, kept warm.
+
+mod answer;
+mod prompt;
+mod request;
+mod transcript;
+mod turn;
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+pub use request::{Cancel, Request};
+pub use turn::{Event, StopReason, Turn};
+
+use crate::overflow::Overflow;
+use crate::{Error, LanguageModel, Message, Rendering, Result, Runner};
+use answer::{Answered, Opening, answer};
+use prompt::{Entry, Generated, Prompt, Prompter};
+use transcript::{Transcript, common_prefix};
+
+/// A conversation with a model, whose cache stays between turns.
+///
+/// The transcript, the tokens that were accepted, is what a session *is*; the cache is derived from it. A turn computes
+/// only tokens after the longest common beginning of the transcript and the new prompt, whatever was edited. What the
+/// model generated is never tokenized again.
+///
+/// A session belongs to one owner at a time: it can be sent to another thread but not shared, and a second answer can't
+/// be asked for while one is being generated, by type:
+///
+/// ```compile_fail
+/// fn share<R: anemone::Runner>(session: &anemone::Session<R>) {
+///     std::thread::scope(|scope| { scope.spawn(|| session.position()); });
+/// }
+/// ```
+///
+/// After an error the conversation is as it was before the call. An answer that is called off keeps what was said so
+/// far; if nothing was, the whole turn is withdrawn.
+pub struct Session<R: Runner> {
+    model: Arc<LanguageModel<R>>,
+    transcript: Transcript<R>,
+    entries: Vec<Entry>,
+    prompter: Prompter,
+    overflow: Overflow,
+    margin: usize,
+    /// The time for templates that ask for it. It stays, or the prompt would change and the cache with it.
+    began: SystemTime,
+    not_sync: PhantomData<Cell<()>>,
+}
+
+impl<R: Runner> Session<R> {
+    /// A conversation in which nothing was said.
+    ///
+    /// # Errors
+    /// [`Error::Model`] when the model can't make a state.
+    pub fn new(model: Arc<LanguageModel<R>>) -> Result<Self> {
+        Ok(Self {
+            transcript: Transcript::new(&model.runner)?,
+            model,
+            entries: Vec::new(),
+            prompter: Prompter::default(),
+            overflow: Overflow::default(),
+            margin: 0,
+            began: SystemTime::now(),
+            not_sync: PhantomData,
+        })
+    }
+
+    /// Says something as the user and has it answered. `events` gets the text while it comes.
+    ///
+    /// # Errors
+    /// [`Error::ContextFull`] when the conversation would not fit, [`Error::TemplateRefused`], [`Error::Setting`],
+    /// [`Error::Model`], [`Error::Logits`].
+    pub fn say(&mut self, text: &str, request: &Request, events: &mut dyn FnMut(Event<'_>)) -> Result<Turn> {
+        let mut entries = self.entries.clone();
+        entries.push(Entry::new(Message::user(text)));
+        self.answer(entries, request, events)
+    }
+
+    /// Answers a whole conversation, which then is this session's. Whatever it has in common with what this session held
+    /// before is reused; answers that were generated here are recognized by their text.
+    ///
+    /// # Errors
+    /// As [`Session::say`].
+    pub fn generate(
+        &mut self,
+        messages: &[Message],
+        request: &Request,
+        events: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Turn> {
+        let mut known = self.entries.iter();
+        let recognize = |message: &Message| {
+            let same = |entry: &&Entry| entry.message.content.trim() == message.content.trim();
+            let generated = match message.role.as_str() {
+                "assistant" => {
+                    let mut ahead = known.clone();
+                    let found = ahead.by_ref().filter(|entry| entry.generated.is_some()).find(same);
+                    found.inspect(|_| known = ahead).and_then(|entry| entry.generated.clone())
+                }
+                _ => None,
+            };
+            Entry { message: message.clone(), generated, end: 0 }
+        };
+        let entries = messages.iter().map(recognize).collect();
+        self.answer(entries, request, events)
+    }
+
+    /// Discards the last answer and generates another.
+    ///
+    /// # Errors
+    /// [`Error::Conversation`] when the last message is not an answer; otherwise as [`Session::say`].
+    pub fn regenerate(&mut self, request: &Request, events: &mut dyn FnMut(Event<'_>)) -> Result<Turn> {
+        let mut entries = self.entries.clone();
+        if entries.pop().is_none_or(|last| last.message.role != "assistant") {
+            return Err(Error::Conversation { operation: "regenerate", problem: "there is no answer yet".into() });
+        }
+        self.answer(entries, request, events)
+    }
+
+    /// Goes on from tokens instead of messages, without a template: the text follows on that of the prompt. The
+    /// conversation's messages are gone afterwards.
+    ///
+    /// # Errors
+    /// As [`Session::say`].
+    pub fn complete(&mut self, prompt: &[u32], request: &Request, events: &mut dyn FnMut(Event<'_>)) -> Result<Turn> {
+        let admission = (self.overflow, self.margin);
+        let (prompt, opening) = (prompt.to_vec(), Opening::Continuing);
+        let answered = answer(&self.model, &mut self.transcript, prompt, opening, admission, request, events)?;
+        if !answered.withdrawn {
+            self.entries.clear();
+        }
+        Ok(answered.turn)
+    }
+
+    fn answer(
+        &mut self,
+        mut entries: Vec<Entry>,
+        request: &Request,
+        events: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Turn> {
+        let rendering = Rendering {
+            add_generation_prompt: true,
+            tools: request.tools.as_ref(),
+            variables: request.variables.as_ref(),
+            now: self.began,
+        };
+        let model = &self.model;
+        let prompt = self.prompter.prompt(&model.tokenizer, &model.template, &entries, &rendering)?;
+        let Prompt { tokens, tail, ends } = prompt;
+        let admission = (self.overflow, self.margin);
+        let answered = answer(model, &mut self.transcript, tokens, Opening::New, admission, request, events)?;
+        let Answered { turn, start, ends: token_ends, withdrawn } = answered;
+        if withdrawn {
+            return Ok(turn);
+        }
+        for (entry, end) in ends {
+            entries[entry].end = end;
+        }
+        let generated = Generated {
+            text: turn.text.clone(),
+            tokens: self.transcript.tokens()[start..].to_vec(),
+            ends: token_ends,
+            before: tail,
+        };
+        entries.push(Entry {
+            message: Message::assistant(turn.text.clone()),
+            generated: Some(Arc::new(generated)),
+            end: self.transcript.tokens().len(),
+        });
+        self.entries = entries;
+        Ok(turn)
+    }
+
+    /// Sets, changes or removes the system message. The next turn computes what follows from it.
+    pub fn set_system(&mut self, text: Option<&str>) {
+        if self.entries.first().is_some_and(|first| first.message.role == "system") {
+            self.entries.remove(0);
+        }
+        if let Some(text) = text {
+            self.entries.insert(0, Entry::new(Message::system(text)));
+        }
+    }
+
+    /// Takes back the last user message and all that followed. Gives its text.
+    ///
+    /// # Errors
+    /// [`Error::Conversation`] when there is none.
+    pub fn undo(&mut self) -> Result<String> {
+        let last = self.entries.iter().rposition(|entry| entry.message.role == "user");
+        let last = last.ok_or(Error::Conversation { operation: "undo", problem: "nothing was said yet".into() })?;
+        let text = self.entries[last].message.content.clone();
+        self.rewind_to_message(last)?;
+        Ok(text)
+    }
+
+    /// Goes back to the first `count` messages. What the cache holds of them stays.
+    ///
+    /// # Errors
+    /// [`Error::Conversation`] when there are fewer.
+    pub fn rewind_to_message(&mut self, count: usize) -> Result<()> {
+        if count > self.entries.len() {
+            let problem = format!("message {count} was asked for and there are {}", self.entries.len());
+            return Err(Error::Conversation { operation: "rewind", problem });
+        }
+        self.entries.truncate(count);
+        // What the rest renders to is what stays; a template that can't render it costs the cache, not the conversation.
+        let rendering = Rendering { add_generation_prompt: false, now: self.began, ..Rendering::default() };
+        let model = &self.model;
+        let prompt = self.prompter.prompt(&model.tokenizer, &model.template, &self.entries, &rendering);
+        let kept = prompt.map_or(0, |prompt| common_prefix(self.transcript.tokens(), &prompt.tokens));
+        self.transcript.truncate(kept);
+        Ok(())
+    }
+
+    /// Goes back to the first `position` tokens of the transcript. Messages that end behind it are gone.
+    ///
+    /// # Errors
+    /// [`Error::Conversation`] when the transcript is shorter.
+    pub fn rewind(&mut self, position: usize) -> Result<()> {
+        let length = self.transcript.tokens().len();
+        if position > length {
+            let problem = format!("position {position} was asked for and the transcript has {length} tokens");
+            return Err(Error::Conversation { operation: "rewind", problem });
+        }
+        let whole = |entry: &Entry| entry.generated.is_some() && entry.end <= position;
+        let system = usize::from(self.entries.first().is_some_and(|first| first.message.role == "system"));
+        let kept = self.entries.iter().rposition(whole).map_or(system, |last| last + 1);
+        self.entries.truncate(kept);
+        self.transcript.truncate(position);
+        Ok(())
+    }
+
+    /// A second conversation that goes on from here by itself, sharing the model.
+    ///
+    /// # Errors
+    /// [`Error::Model`] when the state can't be copied.
+    pub fn fork(&self) -> Result<Self> {
+        Ok(Self {
+            model: Arc::clone(&self.model),
+            transcript: self.transcript.fork(&self.model.runner)?,
+            entries: self.entries.clone(),
+            prompter: self.prompter.clone(),
+            ..*self
+        })
+    }
+
+    /// Forgets the conversation but its system message. The state is a new one: nothing of the old is left.
+    ///
+    /// # Errors
+    /// [`Error::Model`] when the model can't make a state; then nothing was forgotten.
+    pub fn reset(&mut self) -> Result<()> {
+        self.transcript = Transcript::new(&self.model.runner)?;
+        let system = self.entries.first().is_some_and(|first| first.message.role == "system");
+        self.entries.truncate(usize::from(system));
+        self.prompter = Prompter::default();
+        self.began = SystemTime::now();
+        Ok(())
+    }
+
+    /// What happens when the conversation outgrows the context, and how many tokens of it stay free for each answer.
+    pub fn set_overflow(&mut self, overflow: Overflow, margin: usize) {
+        self.overflow = overflow;
+        self.margin = margin;
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Arc<LanguageModel<R>> {
+        &self.model
+    }
+
+    /// The conversation so far.
+    pub fn messages(&self) -> impl ExactSizeIterator<Item = &Message> {
+        self.entries.iter().map(|entry| &entry.message)
+    }
+
+    /// The tokens that were accepted.
+    pub fn transcript(&self) -> &[u32] {
+        self.transcript.tokens()
+    }
+
+    /// How many tokens of the transcript the cache holds.
+    pub fn position(&self) -> usize {
+        self.transcript.position()
+    }
+
+    /// How many tokens it can hold.
+    pub fn context(&self) -> usize {
+        self.model.runner.context()
+    }
+}
+
+impl<R: Runner> std::fmt::Debug for Session<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session")
+            .field("messages", &self.entries.len())
+            .field("transcript", &self.transcript.tokens().len())
+            .field("position", &self.position())
+            .field("context", &self.context())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

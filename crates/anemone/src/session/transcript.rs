@@ -1,0 +1,95 @@
+//! The transcript and the cache that is derived from it.
+
+use crate::{Error, Result, Runner};
+
+/// The tokens that a session has accepted, and a state that has read the first `position` of them.
+pub(super) struct Transcript<R: Runner> {
+    tokens: Vec<u32>,
+    position: usize,
+    state: R::State,
+    /// The logits that follow the token at `position - 1`, if the last change was a feed.
+    logits: Vec<f32>,
+}
+
+/// What a transcript was before a prompt was laid over it.
+pub(super) struct Before {
+    tokens: Vec<u32>,
+    position: usize,
+}
+
+impl<R: Runner> Transcript<R> {
+    pub(super) fn new(runner: &R) -> Result<Self> {
+        let state = runner.new_state().map_err(|source| Error::Model { position: 0, tokens: 0, source })?;
+        Ok(Self { tokens: Vec::new(), position: 0, state, logits: vec![0.0; runner.vocabulary()] })
+    }
+
+    /// The same transcript with a state of its own.
+    pub(super) fn fork(&self, runner: &R) -> Result<Self> {
+        let failed = |source| Error::Model { position: self.position, tokens: 0, source };
+        let copied = runner.copy_state(&self.state, self.position).map_err(failed)?;
+        let mut fork = match copied {
+            Some(state) => Self { tokens: Vec::new(), position: self.position, state, logits: self.logits.clone() },
+            None => Self::new(runner)?,
+        };
+        fork.tokens.clone_from(&self.tokens);
+        Ok(fork)
+    }
+
+    pub(super) fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
+    pub(super) fn position(&self) -> usize {
+        self.position
+    }
+
+    pub(super) fn logits(&self) -> &[f32] {
+        &self.logits
+    }
+
+    /// Makes `prompt` the transcript. Gives how many of its tokens the cache holds, always fewer than all, so that a
+    /// feed follows; and what is needed to go back.
+    pub(super) fn lay(&mut self, prompt: Vec<u32>) -> (usize, Before) {
+        let reused = common_prefix(&self.tokens, &prompt).min(self.position).min(prompt.len().saturating_sub(1));
+        // Behind the common prefix the cache will be overwritten.
+        let before = Before { tokens: std::mem::replace(&mut self.tokens, prompt), position: reused };
+        self.position = reused;
+        (reused, before)
+    }
+
+    /// Goes back to what was before. What a prompt has overwritten in the cache is computed anew when it is needed.
+    pub(super) fn restore(&mut self, before: Before) {
+        self.tokens = before.tokens;
+        self.position = before.position;
+    }
+
+    /// Appends tokens, which are not read yet.
+    pub(super) fn append(&mut self, tokens: &[u32]) {
+        self.tokens.extend_from_slice(tokens);
+    }
+
+    /// Cuts the transcript to its first `length` tokens.
+    pub(super) fn truncate(&mut self, length: usize) {
+        self.tokens.truncate(length);
+        self.position = self.position.min(length);
+    }
+
+    /// Reads at most `count` of the tokens that are not read yet; at least one must be there.
+    pub(super) fn feed(&mut self, runner: &R, count: usize) -> Result<()> {
+        let end = self.position.saturating_add(count.max(1)).min(self.tokens.len());
+        let tokens = &self.tokens[self.position..end];
+        assert!(!tokens.is_empty() && end <= runner.context(), "callers stay within transcript and context");
+        runner.feed(&mut self.state, self.position, tokens, &mut self.logits).map_err(|source| Error::Model {
+            position: self.position,
+            tokens: tokens.len(),
+            source,
+        })?;
+        self.position = end;
+        Ok(())
+    }
+}
+
+/// How many tokens two lists have in common at their beginning.
+pub(super) fn common_prefix(a: &[u32], b: &[u32]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
