@@ -1,0 +1,55 @@
+//! `reduce_prod`: the product along `axes` (all if left out), which the result keeps with extent 1 if `keep_dims` is
+//! true. Integers wrap.
+
+use crate::case::Case;
+use crate::op::{Op, OpError, Operands, Out, Param, Results};
+use crate::ops::support::examples::{floats, ints, shaped, unary};
+use crate::ops::support::reduce;
+use crate::tensor::Tensor;
+use crate::types::{DType, Opset};
+
+pub(super) struct ReduceProd;
+
+impl Op for ReduceProd {
+    fn name(&self) -> &'static str {
+        "reduce_prod"
+    }
+
+    fn since(&self) -> Opset {
+        Opset::CoreML3
+    }
+
+    fn params(&self) -> &'static [Param] {
+        reduce::PARAMS
+    }
+
+    fn infer(&self, x: &dyn Operands) -> Result<Results, OpError> {
+        reduce::infer(x)
+    }
+
+    fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError> {
+        reduce::eval(x, out, |l, v| l.fold(v, 1.0, |a, b| a * b), |l, v| l.fold(v, 1, i32::wrapping_mul))
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        vec![
+            unary("all axes", shaped(&[2, 3], &[1.0, -2.0, 3.0, 4.0, 5.0, -6.0]), shaped(&[], &[720.0])),
+            unary("a negative axis", shaped(&[2, 3], &[1.0, -2.0, 3.0, 4.0, 5.0, -6.0]), floats(&[4.0, -10.0, -18.0]))
+                .constant("axes", [-2]),
+            unary(
+                "keeps a dimension",
+                shaped(&[2, 3], &[1.0, -2.0, 3.0, 4.0, 5.0, -6.0]),
+                shaped(&[2, 1], &[-6.0, -120.0]),
+            )
+            .constant("axes", [1])
+            .constant("keep_dims", true),
+            unary(
+                "axes that are no neighbours",
+                shaped(&[2, 2, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]),
+                floats(&[60.0, 672.0]),
+            )
+            .constant("axes", [2, 0]),
+            unary("integers", Tensor::ints(DType::I32, &[2, 2], &[1, -2, 7, 8]), ints(&[-2, 56])).constant("axes", [1]),
+        ]
+    }
+}
