@@ -30,7 +30,7 @@ pub struct Manifest {
 }
 
 /// One item: a file or a folder of the package.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Item {
     /// Who it belongs to, such as `com.apple.CoreML`.
     #[serde(default)]

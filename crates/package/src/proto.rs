@@ -14,6 +14,7 @@ mod unknown;
 mod walk;
 mod wire;
 
+pub(crate) use decode::check_model;
 pub use decode::{DecodedModel, ModelError, decode_model};
 pub use references::{blob_references, blob_references_mut};
 pub use unknown::UnknownFields;

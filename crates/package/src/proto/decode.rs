@@ -5,7 +5,7 @@ use prost::Message;
 
 use super::UnknownFields;
 use super::spec::{ML_PROGRAM, Model, kind_of_field};
-use super::walk::walk;
+use super::walk::{Found, walk};
 use super::wire::{Fields, Payload};
 use crate::limits::{MAX_MODEL_BYTES, SPECIFICATION_VERSIONS};
 
@@ -115,13 +115,18 @@ pub enum ModelError {
 /// The bytes are checked before anything is allocated: size, nesting, memory and what the schema here does not know.
 /// Immediate byte values share `bytes` instead of copying them.
 pub fn decode_model(bytes: &Bytes) -> Result<DecodedModel, ModelError> {
+    let found = check_model(bytes)?;
+    let model = Model::decode(bytes.clone())?;
+    Ok(DecodedModel { model, unknown: found.unknown, decoded_bytes: found.decoded_bytes })
+}
+
+/// All of [`decode_model`]'s checks but that of the fields' types, without decoding.
+pub(crate) fn check_model(bytes: &[u8]) -> Result<Found, ModelError> {
     if bytes.len() as u64 > MAX_MODEL_BYTES {
         return Err(ModelError::TooLarge { found: bytes.len() as u64, limit: MAX_MODEL_BYTES });
     }
     check_kind(bytes)?;
-    let found = walk(bytes)?;
-    let model = Model::decode(bytes.clone())?;
-    Ok(DecodedModel { model, unknown: found.unknown, decoded_bytes: found.decoded_bytes })
+    walk(bytes)
 }
 
 /// Reads only the top level, so a large model of another kind is named without decoding it.

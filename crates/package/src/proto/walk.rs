@@ -6,7 +6,7 @@ use super::{ModelError, UnknownFields};
 use crate::limits::{MAX_DECODED_BYTES, MAX_NESTING};
 
 /// What the walk found.
-pub(super) struct Found {
+pub(crate) struct Found {
     pub(super) unknown: UnknownFields,
     /// Generous estimate of the memory that the decoded model takes.
     pub(super) decoded_bytes: u64,

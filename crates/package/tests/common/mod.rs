@@ -29,6 +29,7 @@ pub(crate) fn packages() -> Vec<(String, PathBuf)> {
 }
 
 /// The model file of a package that coremltools wrote.
+#[allow(dead_code, reason = "not every test reads models by itself")]
 pub(crate) fn model_bytes(package: &std::path::Path) -> Vec<u8> {
     std::fs::read(package.join("Data/com.apple.CoreML/model.mlmodel")).expect("a model file")
 }
