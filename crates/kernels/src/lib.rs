@@ -1,1 +1,27 @@
 //! Numbers in slices, fast: dot products, matrix products, attention, element types.
+//!
+//! # How this crate is laid out
+//!
+//! A kernel is written **once**, over the vector of sixteen lanes of [`lanes`], and every instruction set is one
+//! implementation of that vector: `lanes/scalar.rs`, `lanes/avx2.rs`, `lanes/avx512.rs`, `lanes/neon.rs`. These four files
+//! are the only ones that name an instruction, and (with the one call in [`isa`]) the only ones with `unsafe`. Each lane
+//! operation is defined to the bit, so that **every instruction set gives the same bits as the scalar one**, and the
+//! tests compare for equality, not for closeness.
+//!
+//! A kernel takes slices, checks their lengths first (a wrong length is a bug of the caller: it panics with the numbers),
+//! and allocates nothing. It takes an [`Isa`] as its first argument: choose it once, with [`Isa::detect`].
+//!
+//! # What is promised about bits
+//!
+//! - The same inputs give the same bits on every instruction set, for any split of the rows over calls and threads.
+//! - A product over `n` tokens gives, for each token, the bits of the product over that token alone.
+//! - NaN payloads and the sign of a NaN are not promised.
+#![warn(missing_docs)]
+
+pub mod buffer;
+pub mod convert;
+pub mod isa;
+mod lanes;
+pub mod linear;
+
+pub use isa::Isa;

@@ -1,0 +1,152 @@
+//! Sixteen lanes of f32 or 32-bit integers: the vector that all kernels are written over.
+//!
+//! Every operation is defined to the bit by [`Scalar`]; an instruction set is one more implementation of [`Lanes`].
+//! The implementor is the proof of [`crate::isa`] that its instructions may run, so a `Lanes` value in hand is enough to
+//! call any of these. All methods are `#[inline(always)]`, see [`crate::isa::Kernel`].
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+mod scalar;
+
+pub(crate) use scalar::Scalar;
+
+/// How many lanes a vector has.
+pub(crate) const LANES: usize = 16;
+
+/// Operations on sixteen lanes.
+pub(crate) trait Lanes: Copy {
+    /// Sixteen f32.
+    type F: Copy;
+    /// Sixteen 32-bit integers.
+    type I: Copy;
+    /// How many tokens (or query rows) a register tile takes: what the registers hold without spilling.
+    const TILE: usize;
+    /// Whether [`Self::lookup16`] is one instruction, cheaper than mask, conversion and subtraction.
+    const FAST_LOOKUP: bool;
+
+    fn splat(self, v: f32) -> Self::F;
+    fn load(self, p: &[f32; 16]) -> Self::F;
+    fn store(self, v: Self::F, p: &mut [f32; 16]);
+    /// f32, little endian.
+    fn load_bytes(self, p: &[u8; 64]) -> Self::F;
+    fn load_f16(self, p: &[u16; 16]) -> Self::F;
+    /// f16, little endian.
+    fn load_f16_bytes(self, p: &[u8; 32]) -> Self::F;
+    /// Rounds to nearest even; overflow gives infinity, NaN stays NaN.
+    fn store_f16(self, v: Self::F, p: &mut [u16; 16]);
+
+    fn add(self, a: Self::F, b: Self::F) -> Self::F;
+    fn sub(self, a: Self::F, b: Self::F) -> Self::F;
+    fn mul(self, a: Self::F, b: Self::F) -> Self::F;
+    fn div(self, a: Self::F, b: Self::F) -> Self::F;
+    fn sqrt(self, a: Self::F) -> Self::F;
+    /// `a * b + c`, rounded once.
+    fn fma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F;
+    /// `if a > b { a } else { b }`: a NaN on either side gives `b`.
+    fn max(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `if a < b { a } else { b }`: a NaN on either side gives `b`.
+    fn min(self, a: Self::F, b: Self::F) -> Self::F;
+    /// To the nearest integer, ties to even.
+    fn round(self, a: Self::F) -> Self::F;
+    /// `if a > b { x } else { y }`, lane by lane.
+    fn select_gt(self, a: Self::F, b: Self::F, x: Self::F, y: Self::F) -> Self::F;
+    /// `p * 2^n` for integral `n` in -252..=252, rounded once.
+    fn scale2(self, p: Self::F, n: Self::F) -> Self::F;
+
+    fn isplat(self, v: i32) -> Self::I;
+    /// 32-bit integers, little endian.
+    fn iload(self, p: &[u8; 64]) -> Self::I;
+    fn istore(self, v: Self::I, p: &mut [i32; 16]);
+    fn iand(self, a: Self::I, b: Self::I) -> Self::I;
+    fn ior(self, a: Self::I, b: Self::I) -> Self::I;
+    fn iadd(self, a: Self::I, b: Self::I) -> Self::I;
+    /// Logical shift right, `n` in 0..32.
+    fn shr(self, a: Self::I, n: u32) -> Self::I;
+    /// Shift left, `n` in 0..32.
+    fn shl(self, a: Self::I, n: u32) -> Self::I;
+    fn to_f32(self, a: Self::I) -> Self::F;
+    /// To the nearest, ties to even; only for values within i32.
+    fn to_i32(self, a: Self::F) -> Self::I;
+    fn bits(self, a: Self::F) -> Self::I;
+    fn from_bits(self, a: Self::I) -> Self::F;
+
+    /// `table[i & 15]`: only the low four bits of each lane count.
+    fn lookup16(self, table: Self::F, i: Self::I) -> Self::F;
+    /// The four bits of each lane from bit `shift` on, as f32 in 0..=15.
+    #[inline(always)]
+    fn nibble(self, a: Self::I, shift: u32) -> Self::F {
+        self.to_f32(self.iand(self.shr(a, shift), self.isplat(15)))
+    }
+    /// `table[i % table.len()]`: little-endian f32, a power of two of them.
+    fn gather(self, table: &[[u8; 4]], i: Self::I) -> Self::F;
+    /// Lane `j` of row `i` becomes lane `i` of row `j`.
+    fn transpose(self, rows: [Self::F; 16]) -> [Self::F; 16];
+    /// Asks for the cache line `ahead` bytes after the start of `p`; it may lie outside.
+    fn prefetch(self, p: &[u8], ahead: usize);
+
+    #[inline(always)]
+    fn abs(self, a: Self::F) -> Self::F {
+        self.from_bits(self.iand(self.bits(a), self.isplat(0x7fff_ffff)))
+    }
+    #[inline(always)]
+    fn neg(self, a: Self::F) -> Self::F {
+        self.sub(self.splat(-0.0), a)
+    }
+    /// The magnitude of `a` with the sign of `sign`.
+    #[inline(always)]
+    fn copysign(self, a: Self::F, sign: Self::F) -> Self::F {
+        let top = self.iand(self.bits(sign), self.isplat(i32::MIN));
+        self.from_bits(self.ior(self.bits(self.abs(a)), top))
+    }
+    /// The sum of the lanes, as a tree: lane `i` with lane `i + 8`, then 4, 2, 1.
+    #[inline(always)]
+    fn sum(self, a: Self::F) -> f32 {
+        let mut l = [0.0; 16];
+        self.store(a, &mut l);
+        let mut width = 8;
+        while width > 0 {
+            for i in 0..width {
+                l[i] += l[i + width];
+            }
+            width /= 2;
+        }
+        l[0]
+    }
+    /// The largest lane; lanes that are NaN are passed over (all NaN gives NaN or -infinity).
+    #[inline(always)]
+    fn largest(self, a: Self::F) -> f32 {
+        let mut l = [0.0; 16];
+        self.store(a, &mut l);
+        l.into_iter().fold(f32::NEG_INFINITY, |m, v| if v > m { v } else { m })
+    }
+}
+
+/// The first sixteen of `p`, or what there is, the rest filled with `fill`.
+#[inline(always)]
+pub(crate) fn load_part<S: Lanes>(s: S, p: &[f32], fill: f32) -> S::F {
+    match p.first_chunk::<16>() {
+        Some(all) => s.load(all),
+        None => {
+            let mut l = [fill; 16];
+            l[..p.len()].copy_from_slice(p);
+            s.load(&l)
+        }
+    }
+}
+
+/// As many lanes as `p` has room for, at most sixteen.
+#[inline(always)]
+pub(crate) fn store_part<S: Lanes>(s: S, v: S::F, p: &mut [f32]) {
+    match p.first_chunk_mut::<16>() {
+        Some(all) => s.store(v, all),
+        None => {
+            let mut l = [0.0; 16];
+            s.store(v, &mut l);
+            p.copy_from_slice(&l[..p.len()]);
+        }
+    }
+}

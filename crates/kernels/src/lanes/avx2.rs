@@ -1,0 +1,238 @@
+//! Sixteen lanes in two 256-bit registers: lanes 0..8 and 8..16.
+
+#![allow(unsafe_code, reason = "intrinsics: the token proves that they may run")]
+
+use super::Lanes;
+use crate::isa::Avx2;
+use std::arch::x86_64::*;
+
+/// Runs intrinsics. Their only conditions are the target features, which `Avx2` proves, and that the memory they touch
+/// is the whole of an array that is passed by reference: the macro is used for nothing else.
+macro_rules! run {
+    ($e:expr) => {
+        // SAFETY: `self` proves the features; pointers come from references to arrays of the width that is accessed.
+        unsafe { $e }
+    };
+}
+
+macro_rules! both {
+    ($f:ident, $a:expr) => {
+        run!([$f($a[0]), $f($a[1])])
+    };
+    ($f:ident, $a:expr, $b:expr) => {
+        run!([$f($a[0], $b[0]), $f($a[1], $b[1])])
+    };
+}
+
+impl Lanes for Avx2 {
+    type F = [__m256; 2];
+    type I = [__m256i; 2];
+    const TILE: usize = 4;
+    const FAST_LOOKUP: bool = false;
+
+    #[inline(always)]
+    fn splat(self, v: f32) -> Self::F {
+        run!([_mm256_set1_ps(v); 2])
+    }
+    #[inline(always)]
+    fn load(self, p: &[f32; 16]) -> Self::F {
+        run!([_mm256_loadu_ps(p.as_ptr()), _mm256_loadu_ps(p.as_ptr().add(8))])
+    }
+    #[inline(always)]
+    fn store(self, v: Self::F, p: &mut [f32; 16]) {
+        run!({
+            _mm256_storeu_ps(p.as_mut_ptr(), v[0]);
+            _mm256_storeu_ps(p.as_mut_ptr().add(8), v[1]);
+        })
+    }
+    #[inline(always)]
+    fn load_bytes(self, p: &[u8; 64]) -> Self::F {
+        run!([_mm256_loadu_ps(p.as_ptr().cast()), _mm256_loadu_ps(p.as_ptr().add(32).cast())])
+    }
+    #[inline(always)]
+    fn load_f16(self, p: &[u16; 16]) -> Self::F {
+        run!([
+            _mm256_cvtph_ps(_mm_loadu_si128(p.as_ptr().cast())),
+            _mm256_cvtph_ps(_mm_loadu_si128(p.as_ptr().add(8).cast()))
+        ])
+    }
+    #[inline(always)]
+    fn load_f16_bytes(self, p: &[u8; 32]) -> Self::F {
+        run!([
+            _mm256_cvtph_ps(_mm_loadu_si128(p.as_ptr().cast())),
+            _mm256_cvtph_ps(_mm_loadu_si128(p.as_ptr().add(16).cast()))
+        ])
+    }
+    #[inline(always)]
+    fn store_f16(self, v: Self::F, p: &mut [u16; 16]) {
+        run!({
+            _mm_storeu_si128(p.as_mut_ptr().cast(), _mm256_cvtps_ph::<{ _MM_FROUND_TO_NEAREST_INT }>(v[0]));
+            _mm_storeu_si128(p.as_mut_ptr().add(8).cast(), _mm256_cvtps_ph::<{ _MM_FROUND_TO_NEAREST_INT }>(v[1]));
+        })
+    }
+
+    #[inline(always)]
+    fn add(self, a: Self::F, b: Self::F) -> Self::F {
+        both!(_mm256_add_ps, a, b)
+    }
+    #[inline(always)]
+    fn sub(self, a: Self::F, b: Self::F) -> Self::F {
+        both!(_mm256_sub_ps, a, b)
+    }
+    #[inline(always)]
+    fn mul(self, a: Self::F, b: Self::F) -> Self::F {
+        both!(_mm256_mul_ps, a, b)
+    }
+    #[inline(always)]
+    fn div(self, a: Self::F, b: Self::F) -> Self::F {
+        both!(_mm256_div_ps, a, b)
+    }
+    #[inline(always)]
+    fn sqrt(self, a: Self::F) -> Self::F {
+        both!(_mm256_sqrt_ps, a)
+    }
+    #[inline(always)]
+    fn fma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F {
+        run!([_mm256_fmadd_ps(a[0], b[0], c[0]), _mm256_fmadd_ps(a[1], b[1], c[1])])
+    }
+    #[inline(always)]
+    fn max(self, a: Self::F, b: Self::F) -> Self::F {
+        both!(_mm256_max_ps, a, b)
+    }
+    #[inline(always)]
+    fn min(self, a: Self::F, b: Self::F) -> Self::F {
+        both!(_mm256_min_ps, a, b)
+    }
+    #[inline(always)]
+    fn round(self, a: Self::F) -> Self::F {
+        const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+        run!([_mm256_round_ps::<NEAREST>(a[0]), _mm256_round_ps::<NEAREST>(a[1])])
+    }
+    #[inline(always)]
+    fn select_gt(self, a: Self::F, b: Self::F, x: Self::F, y: Self::F) -> Self::F {
+        run!([
+            _mm256_blendv_ps(y[0], x[0], _mm256_cmp_ps::<_CMP_GT_OQ>(a[0], b[0])),
+            _mm256_blendv_ps(y[1], x[1], _mm256_cmp_ps::<_CMP_GT_OQ>(a[1], b[1]))
+        ])
+    }
+    #[inline(always)]
+    fn scale2(self, p: Self::F, n: Self::F) -> Self::F {
+        let n = self.to_i32(n);
+        let half = run!([_mm256_srai_epi32::<1>(n[0]), _mm256_srai_epi32::<1>(n[1])]);
+        let rest = both!(_mm256_sub_epi32, n, half);
+        let power = |n: [__m256i; 2]| self.from_bits(self.shl(self.iadd(n, self.isplat(127)), 23));
+        self.mul(self.mul(p, power(half)), power(rest))
+    }
+
+    #[inline(always)]
+    fn isplat(self, v: i32) -> Self::I {
+        run!([_mm256_set1_epi32(v); 2])
+    }
+    #[inline(always)]
+    fn iload(self, p: &[u8; 64]) -> Self::I {
+        run!([_mm256_loadu_si256(p.as_ptr().cast()), _mm256_loadu_si256(p.as_ptr().add(32).cast())])
+    }
+    #[inline(always)]
+    fn istore(self, v: Self::I, p: &mut [i32; 16]) {
+        run!({
+            _mm256_storeu_si256(p.as_mut_ptr().cast(), v[0]);
+            _mm256_storeu_si256(p.as_mut_ptr().add(8).cast(), v[1]);
+        })
+    }
+    #[inline(always)]
+    fn iand(self, a: Self::I, b: Self::I) -> Self::I {
+        both!(_mm256_and_si256, a, b)
+    }
+    #[inline(always)]
+    fn ior(self, a: Self::I, b: Self::I) -> Self::I {
+        both!(_mm256_or_si256, a, b)
+    }
+    #[inline(always)]
+    fn iadd(self, a: Self::I, b: Self::I) -> Self::I {
+        both!(_mm256_add_epi32, a, b)
+    }
+    #[inline(always)]
+    fn shr(self, a: Self::I, n: u32) -> Self::I {
+        let n = run!(_mm256_set1_epi32(n as i32));
+        run!([_mm256_srlv_epi32(a[0], n), _mm256_srlv_epi32(a[1], n)])
+    }
+    #[inline(always)]
+    fn shl(self, a: Self::I, n: u32) -> Self::I {
+        let n = run!(_mm256_set1_epi32(n as i32));
+        run!([_mm256_sllv_epi32(a[0], n), _mm256_sllv_epi32(a[1], n)])
+    }
+    #[inline(always)]
+    fn to_f32(self, a: Self::I) -> Self::F {
+        both!(_mm256_cvtepi32_ps, a)
+    }
+    #[inline(always)]
+    fn to_i32(self, a: Self::F) -> Self::I {
+        both!(_mm256_cvtps_epi32, a)
+    }
+    #[inline(always)]
+    fn bits(self, a: Self::F) -> Self::I {
+        both!(_mm256_castps_si256, a)
+    }
+    #[inline(always)]
+    fn from_bits(self, a: Self::I) -> Self::F {
+        both!(_mm256_castsi256_ps, a)
+    }
+
+    #[inline(always)]
+    fn lookup16(self, table: Self::F, i: Self::I) -> Self::F {
+        // The permutation looks at three bits; the fourth, moved to the sign, chooses between the two halves.
+        let high = self.from_bits(self.shl(i, 28));
+        let pick = |i: __m256i, high: __m256| {
+            run!(_mm256_blendv_ps(_mm256_permutevar8x32_ps(table[0], i), _mm256_permutevar8x32_ps(table[1], i), high))
+        };
+        [pick(i[0], high[0]), pick(i[1], high[1])]
+    }
+    #[inline(always)]
+    fn gather(self, table: &[[u8; 4]], i: Self::I) -> Self::F {
+        assert!(table.len().is_power_of_two(), "a table of {} entries", table.len());
+        let i = self.iand(i, self.isplat(table.len() as i32 - 1));
+        let table = table.as_ptr().cast();
+        // SAFETY: `self` proves the features; the mask keeps every index inside the table.
+        unsafe { [_mm256_i32gather_ps::<4>(table, i[0]), _mm256_i32gather_ps::<4>(table, i[1])] }
+    }
+    #[inline(always)]
+    fn transpose(self, r: [Self::F; 16]) -> [Self::F; 16] {
+        let mut out = r;
+        for (top, left) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let block: [__m256; 8] = std::array::from_fn(|i| r[8 * top + i][left]);
+            let turned = self.transpose8(block);
+            for (i, row) in turned.into_iter().enumerate() {
+                out[8 * left + i][top] = row;
+            }
+        }
+        out
+    }
+    #[inline(always)]
+    fn prefetch(self, p: &[u8], ahead: usize) {
+        // A prefetch never faults, wherever it points.
+        run!(_mm_prefetch::<_MM_HINT_T0>(p.as_ptr().wrapping_add(ahead).cast()))
+    }
+}
+
+impl Avx2 {
+    #[inline(always)]
+    fn transpose8(self, r: [__m256; 8]) -> [__m256; 8] {
+        let quad = |a: usize| -> [__m256; 4] {
+            let (lo0, hi0) = run!((_mm256_unpacklo_ps(r[a], r[a + 1]), _mm256_unpackhi_ps(r[a], r[a + 1])));
+            let (lo1, hi1) = run!((_mm256_unpacklo_ps(r[a + 2], r[a + 3]), _mm256_unpackhi_ps(r[a + 2], r[a + 3])));
+            run!([
+                _mm256_shuffle_ps::<0x44>(lo0, lo1),
+                _mm256_shuffle_ps::<0xee>(lo0, lo1),
+                _mm256_shuffle_ps::<0x44>(hi0, hi1),
+                _mm256_shuffle_ps::<0xee>(hi0, hi1),
+            ])
+        };
+        let (a, b) = (quad(0), quad(4));
+        let mut out = r;
+        for c in 0..4 {
+            out[c] = run!(_mm256_permute2f128_ps::<0x20>(a[c], b[c]));
+            out[4 + c] = run!(_mm256_permute2f128_ps::<0x31>(a[c], b[c]));
+        }
+        out
+    }
+}

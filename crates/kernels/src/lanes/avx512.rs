@@ -1,0 +1,198 @@
+//! Sixteen lanes in one 512-bit register.
+
+#![allow(unsafe_code, reason = "intrinsics: the token proves that they may run")]
+
+use super::Lanes;
+use crate::isa::Avx512;
+use std::arch::x86_64::*;
+
+/// Runs intrinsics. Their only conditions are the target features, which `Avx512` proves, and that the memory they
+/// touch is the whole of an array that is passed by reference: the macro is used for nothing else.
+macro_rules! run {
+    ($e:expr) => {
+        // SAFETY: `self` proves the features; pointers come from references to arrays of the width that is accessed.
+        unsafe { $e }
+    };
+}
+
+impl Lanes for Avx512 {
+    type F = __m512;
+    type I = __m512i;
+    const TILE: usize = 8;
+    const FAST_LOOKUP: bool = true;
+
+    #[inline(always)]
+    fn splat(self, v: f32) -> Self::F {
+        run!(_mm512_set1_ps(v))
+    }
+    #[inline(always)]
+    fn load(self, p: &[f32; 16]) -> Self::F {
+        run!(_mm512_loadu_ps(p.as_ptr()))
+    }
+    #[inline(always)]
+    fn store(self, v: Self::F, p: &mut [f32; 16]) {
+        run!(_mm512_storeu_ps(p.as_mut_ptr(), v))
+    }
+    #[inline(always)]
+    fn load_bytes(self, p: &[u8; 64]) -> Self::F {
+        run!(_mm512_loadu_ps(p.as_ptr().cast()))
+    }
+    #[inline(always)]
+    fn load_f16(self, p: &[u16; 16]) -> Self::F {
+        run!(_mm512_cvtph_ps(_mm256_loadu_si256(p.as_ptr().cast())))
+    }
+    #[inline(always)]
+    fn load_f16_bytes(self, p: &[u8; 32]) -> Self::F {
+        run!(_mm512_cvtph_ps(_mm256_loadu_si256(p.as_ptr().cast())))
+    }
+    #[inline(always)]
+    fn store_f16(self, v: Self::F, p: &mut [u16; 16]) {
+        run!(_mm256_storeu_si256(p.as_mut_ptr().cast(), _mm512_cvtps_ph::<{ _MM_FROUND_TO_NEAREST_INT }>(v)))
+    }
+
+    #[inline(always)]
+    fn add(self, a: Self::F, b: Self::F) -> Self::F {
+        run!(_mm512_add_ps(a, b))
+    }
+    #[inline(always)]
+    fn sub(self, a: Self::F, b: Self::F) -> Self::F {
+        run!(_mm512_sub_ps(a, b))
+    }
+    #[inline(always)]
+    fn mul(self, a: Self::F, b: Self::F) -> Self::F {
+        run!(_mm512_mul_ps(a, b))
+    }
+    #[inline(always)]
+    fn div(self, a: Self::F, b: Self::F) -> Self::F {
+        run!(_mm512_div_ps(a, b))
+    }
+    #[inline(always)]
+    fn sqrt(self, a: Self::F) -> Self::F {
+        run!(_mm512_sqrt_ps(a))
+    }
+    #[inline(always)]
+    fn fma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F {
+        run!(_mm512_fmadd_ps(a, b, c))
+    }
+    #[inline(always)]
+    fn max(self, a: Self::F, b: Self::F) -> Self::F {
+        run!(_mm512_max_ps(a, b))
+    }
+    #[inline(always)]
+    fn min(self, a: Self::F, b: Self::F) -> Self::F {
+        run!(_mm512_min_ps(a, b))
+    }
+    #[inline(always)]
+    fn round(self, a: Self::F) -> Self::F {
+        run!(_mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(a))
+    }
+    #[inline(always)]
+    fn select_gt(self, a: Self::F, b: Self::F, x: Self::F, y: Self::F) -> Self::F {
+        run!(_mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_GT_OQ>(a, b), y, x))
+    }
+    #[inline(always)]
+    fn scale2(self, p: Self::F, n: Self::F) -> Self::F {
+        run!(_mm512_scalef_ps(p, n))
+    }
+
+    #[inline(always)]
+    fn isplat(self, v: i32) -> Self::I {
+        run!(_mm512_set1_epi32(v))
+    }
+    #[inline(always)]
+    fn iload(self, p: &[u8; 64]) -> Self::I {
+        run!(_mm512_loadu_si512(p.as_ptr().cast()))
+    }
+    #[inline(always)]
+    fn istore(self, v: Self::I, p: &mut [i32; 16]) {
+        run!(_mm512_storeu_si512(p.as_mut_ptr().cast(), v))
+    }
+    #[inline(always)]
+    fn iand(self, a: Self::I, b: Self::I) -> Self::I {
+        run!(_mm512_and_si512(a, b))
+    }
+    #[inline(always)]
+    fn ior(self, a: Self::I, b: Self::I) -> Self::I {
+        run!(_mm512_or_si512(a, b))
+    }
+    #[inline(always)]
+    fn iadd(self, a: Self::I, b: Self::I) -> Self::I {
+        run!(_mm512_add_epi32(a, b))
+    }
+    #[inline(always)]
+    fn shr(self, a: Self::I, n: u32) -> Self::I {
+        run!(_mm512_srlv_epi32(a, _mm512_set1_epi32(n as i32)))
+    }
+    #[inline(always)]
+    fn shl(self, a: Self::I, n: u32) -> Self::I {
+        run!(_mm512_sllv_epi32(a, _mm512_set1_epi32(n as i32)))
+    }
+    #[inline(always)]
+    fn to_f32(self, a: Self::I) -> Self::F {
+        run!(_mm512_cvtepi32_ps(a))
+    }
+    #[inline(always)]
+    fn to_i32(self, a: Self::F) -> Self::I {
+        run!(_mm512_cvtps_epi32(a))
+    }
+    #[inline(always)]
+    fn bits(self, a: Self::F) -> Self::I {
+        run!(_mm512_castps_si512(a))
+    }
+    #[inline(always)]
+    fn from_bits(self, a: Self::I) -> Self::F {
+        run!(_mm512_castsi512_ps(a))
+    }
+
+    #[inline(always)]
+    fn lookup16(self, table: Self::F, i: Self::I) -> Self::F {
+        run!(_mm512_permutexvar_ps(i, table))
+    }
+    #[inline(always)]
+    fn nibble(self, a: Self::I, shift: u32) -> Self::F {
+        // The permutation looks at the low four bits only: no mask, no conversion.
+        let integers = run!(_mm512_setr_ps(
+            0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0
+        ));
+        self.lookup16(integers, self.shr(a, shift))
+    }
+    #[inline(always)]
+    fn gather(self, table: &[[u8; 4]], i: Self::I) -> Self::F {
+        assert!(table.len().is_power_of_two(), "a table of {} entries", table.len());
+        let i = self.iand(i, self.isplat(table.len() as i32 - 1));
+        // SAFETY: `self` proves the features; the mask keeps every index inside the table.
+        unsafe { _mm512_i32gather_ps::<4>(i, table.as_ptr().cast()) }
+    }
+    #[inline(always)]
+    fn transpose(self, r: [Self::F; 16]) -> [Self::F; 16] {
+        let pairs = |a: usize| -> [__m512; 4] {
+            let (lo0, hi0) = run!((_mm512_unpacklo_ps(r[a], r[a + 1]), _mm512_unpackhi_ps(r[a], r[a + 1])));
+            let (lo1, hi1) = run!((_mm512_unpacklo_ps(r[a + 2], r[a + 3]), _mm512_unpackhi_ps(r[a + 2], r[a + 3])));
+            run!([
+                _mm512_shuffle_ps::<0x44>(lo0, lo1),
+                _mm512_shuffle_ps::<0xee>(lo0, lo1),
+                _mm512_shuffle_ps::<0x44>(hi0, hi1),
+                _mm512_shuffle_ps::<0xee>(hi0, hi1),
+            ])
+        };
+        // quad[q][c]: in each 128-bit part p, column 4p + c of rows 4q..4q+4.
+        let quad = [pairs(0), pairs(4), pairs(8), pairs(12)];
+        let mut out = r;
+        for c in 0..4 {
+            let a = run!(_mm512_shuffle_f32x4::<0x88>(quad[0][c], quad[1][c]));
+            let b = run!(_mm512_shuffle_f32x4::<0xdd>(quad[0][c], quad[1][c]));
+            let d = run!(_mm512_shuffle_f32x4::<0x88>(quad[2][c], quad[3][c]));
+            let e = run!(_mm512_shuffle_f32x4::<0xdd>(quad[2][c], quad[3][c]));
+            out[c] = run!(_mm512_shuffle_f32x4::<0x88>(a, d));
+            out[4 + c] = run!(_mm512_shuffle_f32x4::<0x88>(b, e));
+            out[8 + c] = run!(_mm512_shuffle_f32x4::<0xdd>(a, d));
+            out[12 + c] = run!(_mm512_shuffle_f32x4::<0xdd>(b, e));
+        }
+        out
+    }
+    #[inline(always)]
+    fn prefetch(self, p: &[u8], ahead: usize) {
+        // A prefetch never faults, wherever it points.
+        run!(_mm_prefetch::<_MM_HINT_T0>(p.as_ptr().wrapping_add(ahead).cast()))
+    }
+}

@@ -1,0 +1,279 @@
+//! Sixteen lanes in four 128-bit registers.
+
+#![allow(unsafe_code, reason = "intrinsics: the token proves that they may run")]
+
+use super::Lanes;
+use crate::isa::Neon;
+use std::arch::aarch64::*;
+
+/// Runs intrinsics. Their only conditions are the target features, which `Neon` proves, and that the memory they touch
+/// is the whole of an array that is passed by reference: the macro is used for nothing else.
+macro_rules! run {
+    ($e:expr) => {
+        // SAFETY: `self` proves the features; pointers come from references to arrays of the width that is accessed.
+        unsafe { $e }
+    };
+}
+
+macro_rules! each {
+    ($f:ident, $a:expr) => {
+        run!([$f($a[0]), $f($a[1]), $f($a[2]), $f($a[3])])
+    };
+    ($f:ident, $a:expr, $b:expr) => {
+        run!([$f($a[0], $b[0]), $f($a[1], $b[1]), $f($a[2], $b[2]), $f($a[3], $b[3])])
+    };
+}
+
+impl Lanes for Neon {
+    type F = [float32x4_t; 4];
+    type I = [int32x4_t; 4];
+    const TILE: usize = 4;
+    const FAST_LOOKUP: bool = false;
+
+    #[inline(always)]
+    fn splat(self, v: f32) -> Self::F {
+        run!([vdupq_n_f32(v); 4])
+    }
+    #[inline(always)]
+    fn load(self, p: &[f32; 16]) -> Self::F {
+        let p = p.as_ptr();
+        run!([vld1q_f32(p), vld1q_f32(p.add(4)), vld1q_f32(p.add(8)), vld1q_f32(p.add(12))])
+    }
+    #[inline(always)]
+    fn store(self, v: Self::F, p: &mut [f32; 16]) {
+        let p = p.as_mut_ptr();
+        run!({
+            vst1q_f32(p, v[0]);
+            vst1q_f32(p.add(4), v[1]);
+            vst1q_f32(p.add(8), v[2]);
+            vst1q_f32(p.add(12), v[3]);
+        })
+    }
+    #[inline(always)]
+    fn load_bytes(self, p: &[u8; 64]) -> Self::F {
+        let p = p.as_ptr();
+        let four = |i: usize| run!(vreinterpretq_f32_u8(vld1q_u8(p.add(16 * i))));
+        [four(0), four(1), four(2), four(3)]
+    }
+    #[inline(always)]
+    fn load_f16(self, p: &[u16; 16]) -> Self::F {
+        let p = p.as_ptr();
+        let four = |i: usize| widen(run!(vld1_u16(p.add(4 * i))));
+        [four(0), four(1), four(2), four(3)]
+    }
+    #[inline(always)]
+    fn load_f16_bytes(self, p: &[u8; 32]) -> Self::F {
+        let p = p.as_ptr();
+        let four = |i: usize| widen(run!(vreinterpret_u16_u8(vld1_u8(p.add(8 * i)))));
+        [four(0), four(1), four(2), four(3)]
+    }
+    #[inline(always)]
+    fn store_f16(self, v: Self::F, p: &mut [u16; 16]) {
+        let p = p.as_mut_ptr();
+        for (i, v) in v.into_iter().enumerate() {
+            run!(vst1_u16(p.add(4 * i), narrow(v)));
+        }
+    }
+
+    #[inline(always)]
+    fn add(self, a: Self::F, b: Self::F) -> Self::F {
+        each!(vaddq_f32, a, b)
+    }
+    #[inline(always)]
+    fn sub(self, a: Self::F, b: Self::F) -> Self::F {
+        each!(vsubq_f32, a, b)
+    }
+    #[inline(always)]
+    fn mul(self, a: Self::F, b: Self::F) -> Self::F {
+        each!(vmulq_f32, a, b)
+    }
+    #[inline(always)]
+    fn div(self, a: Self::F, b: Self::F) -> Self::F {
+        each!(vdivq_f32, a, b)
+    }
+    #[inline(always)]
+    fn sqrt(self, a: Self::F) -> Self::F {
+        each!(vsqrtq_f32, a)
+    }
+    #[inline(always)]
+    fn fma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F {
+        let one = |i: usize| run!(vfmaq_f32(c[i], a[i], b[i]));
+        [one(0), one(1), one(2), one(3)]
+    }
+    #[inline(always)]
+    fn max(self, a: Self::F, b: Self::F) -> Self::F {
+        self.select_gt(a, b, a, b)
+    }
+    #[inline(always)]
+    fn min(self, a: Self::F, b: Self::F) -> Self::F {
+        self.select_gt(b, a, a, b)
+    }
+    #[inline(always)]
+    fn round(self, a: Self::F) -> Self::F {
+        each!(vrndnq_f32, a)
+    }
+    #[inline(always)]
+    fn select_gt(self, a: Self::F, b: Self::F, x: Self::F, y: Self::F) -> Self::F {
+        let one = |i: usize| run!(vbslq_f32(vcgtq_f32(a[i], b[i]), x[i], y[i]));
+        [one(0), one(1), one(2), one(3)]
+    }
+    #[inline(always)]
+    fn scale2(self, p: Self::F, n: Self::F) -> Self::F {
+        let n = self.to_i32(n);
+        let one = |i: usize| {
+            run!({
+                let half = vshrq_n_s32::<1>(n[i]);
+                let rest = vsubq_s32(n[i], half);
+                let bias = vdupq_n_s32(127);
+                let first = vreinterpretq_f32_s32(vshlq_n_s32::<23>(vaddq_s32(half, bias)));
+                let second = vreinterpretq_f32_s32(vshlq_n_s32::<23>(vaddq_s32(rest, bias)));
+                vmulq_f32(vmulq_f32(p[i], first), second)
+            })
+        };
+        [one(0), one(1), one(2), one(3)]
+    }
+
+    #[inline(always)]
+    fn isplat(self, v: i32) -> Self::I {
+        run!([vdupq_n_s32(v); 4])
+    }
+    #[inline(always)]
+    fn iload(self, p: &[u8; 64]) -> Self::I {
+        let p = p.as_ptr();
+        let four = |i: usize| run!(vreinterpretq_s32_u8(vld1q_u8(p.add(16 * i))));
+        [four(0), four(1), four(2), four(3)]
+    }
+    #[inline(always)]
+    fn istore(self, v: Self::I, p: &mut [i32; 16]) {
+        let p = p.as_mut_ptr();
+        for (i, v) in v.into_iter().enumerate() {
+            run!(vst1q_s32(p.add(4 * i), v));
+        }
+    }
+    #[inline(always)]
+    fn iand(self, a: Self::I, b: Self::I) -> Self::I {
+        each!(vandq_s32, a, b)
+    }
+    #[inline(always)]
+    fn ior(self, a: Self::I, b: Self::I) -> Self::I {
+        each!(vorrq_s32, a, b)
+    }
+    #[inline(always)]
+    fn iadd(self, a: Self::I, b: Self::I) -> Self::I {
+        each!(vaddq_s32, a, b)
+    }
+    #[inline(always)]
+    fn shr(self, a: Self::I, n: u32) -> Self::I {
+        let by = run!(vdupq_n_s32(-(n as i32)));
+        let one = |a: int32x4_t| run!(vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(a), by)));
+        [one(a[0]), one(a[1]), one(a[2]), one(a[3])]
+    }
+    #[inline(always)]
+    fn shl(self, a: Self::I, n: u32) -> Self::I {
+        let by = run!(vdupq_n_s32(n as i32));
+        let one = |a: int32x4_t| run!(vshlq_s32(a, by));
+        [one(a[0]), one(a[1]), one(a[2]), one(a[3])]
+    }
+    #[inline(always)]
+    fn to_f32(self, a: Self::I) -> Self::F {
+        each!(vcvtq_f32_s32, a)
+    }
+    #[inline(always)]
+    fn to_i32(self, a: Self::F) -> Self::I {
+        each!(vcvtnq_s32_f32, a)
+    }
+    #[inline(always)]
+    fn bits(self, a: Self::F) -> Self::I {
+        each!(vreinterpretq_s32_f32, a)
+    }
+    #[inline(always)]
+    fn from_bits(self, a: Self::I) -> Self::F {
+        each!(vreinterpretq_f32_s32, a)
+    }
+
+    #[inline(always)]
+    fn lookup16(self, table: Self::F, i: Self::I) -> Self::F {
+        // The table as 64 bytes: index 4i, 4i + 1, 4i + 2, 4i + 3 for each lane.
+        let bytes = run!(uint8x16x4_t(
+            vreinterpretq_u8_f32(table[0]),
+            vreinterpretq_u8_f32(table[1]),
+            vreinterpretq_u8_f32(table[2]),
+            vreinterpretq_u8_f32(table[3]),
+        ));
+        let one = |i: int32x4_t| {
+            run!({
+                let low = vandq_s32(i, vdupq_n_s32(15));
+                let at = vmlaq_s32(vdupq_n_s32(0x0302_0100), low, vdupq_n_s32(0x0404_0404));
+                vreinterpretq_f32_u8(vqtbl4q_u8(bytes, vreinterpretq_u8_s32(at)))
+            })
+        };
+        [one(i[0]), one(i[1]), one(i[2]), one(i[3])]
+    }
+    #[inline(always)]
+    fn gather(self, table: &[[u8; 4]], i: Self::I) -> Self::F {
+        assert!(table.len().is_power_of_two(), "a table of {} entries", table.len());
+        let mut at = [0; 16];
+        self.istore(i, &mut at);
+        self.load(&std::array::from_fn(|l| f32::from_le_bytes(table[at[l] as usize & (table.len() - 1)])))
+    }
+    #[inline(always)]
+    fn transpose(self, r: [Self::F; 16]) -> [Self::F; 16] {
+        let mut out = r;
+        for top in 0..4 {
+            for left in 0..4 {
+                let turned = self.transpose4(std::array::from_fn(|i| r[4 * top + i][left]));
+                for (i, row) in turned.into_iter().enumerate() {
+                    out[4 * left + i][top] = row;
+                }
+            }
+        }
+        out
+    }
+    #[inline(always)]
+    fn prefetch(self, p: &[u8], ahead: usize) {
+        let at = p.as_ptr().wrapping_add(ahead);
+        // SAFETY: a prefetch never faults, wherever it points, and changes nothing that a program can see.
+        unsafe { std::arch::asm!("prfm pldl1keep, [{at}]", at = in(reg) at, options(nostack, preserves_flags, readonly)) }
+    }
+}
+
+impl Neon {
+    #[inline(always)]
+    fn transpose4(self, r: [float32x4_t; 4]) -> [float32x4_t; 4] {
+        run!({
+            let double = |v: float32x4_t| vreinterpretq_f64_f32(v);
+            let (a, b) = (vtrn1q_f32(r[0], r[1]), vtrn2q_f32(r[0], r[1]));
+            let (c, d) = (vtrn1q_f32(r[2], r[3]), vtrn2q_f32(r[2], r[3]));
+            [
+                vreinterpretq_f32_f64(vtrn1q_f64(double(a), double(c))),
+                vreinterpretq_f32_f64(vtrn1q_f64(double(b), double(d))),
+                vreinterpretq_f32_f64(vtrn2q_f64(double(a), double(c))),
+                vreinterpretq_f32_f64(vtrn2q_f64(double(b), double(d))),
+            ]
+        })
+    }
+}
+
+/// f16 to f32. The intrinsic is younger than our oldest compiler; the instruction is in every AArch64.
+#[inline(always)]
+fn widen(v: uint16x4_t) -> float32x4_t {
+    let out: float32x4_t;
+    // SAFETY: a conversion between registers, in the base instruction set.
+    unsafe {
+        std::arch::asm!("fcvtl {out:v}.4s, {v:v}.4h", out = lateout(vreg) out, v = in(vreg) v,
+            options(pure, nomem, nostack, preserves_flags));
+    }
+    out
+}
+
+/// f32 to f16, to nearest even (the rounding mode that Rust programs run in).
+#[inline(always)]
+fn narrow(v: float32x4_t) -> uint16x4_t {
+    let out: uint16x4_t;
+    // SAFETY: a conversion between registers, in the base instruction set.
+    unsafe {
+        std::arch::asm!("fcvtn {out:v}.4h, {v:v}.4s", out = lateout(vreg) out, v = in(vreg) v,
+            options(pure, nomem, nostack, preserves_flags));
+    }
+    out
+}

@@ -1,0 +1,175 @@
+//! The definition of every lane operation, in plain Rust.
+
+use super::Lanes;
+use half::f16;
+
+/// Sixteen lanes as arrays: needs no proof. Its methods stay calls: unrolled sixteen times into every kernel they would
+/// make the crate slow to build, for code that machines of this century do not run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scalar;
+
+#[inline(always)]
+fn map(a: [f32; 16], f: impl Fn(f32) -> f32) -> [f32; 16] {
+    std::array::from_fn(|i| f(a[i]))
+}
+
+#[inline(always)]
+fn zip<T: Copy, U>(a: [T; 16], b: [T; 16], f: impl Fn(T, T) -> U) -> [U; 16] {
+    std::array::from_fn(|i| f(a[i], b[i]))
+}
+
+#[inline(always)]
+fn four(p: &[u8; 64], i: usize) -> [u8; 4] {
+    [p[4 * i], p[4 * i + 1], p[4 * i + 2], p[4 * i + 3]]
+}
+
+impl Lanes for Scalar {
+    type F = [f32; 16];
+    type I = [i32; 16];
+    const TILE: usize = 1;
+    const FAST_LOOKUP: bool = false;
+
+    #[inline(never)]
+    fn splat(self, v: f32) -> Self::F {
+        [v; 16]
+    }
+    #[inline(never)]
+    fn load(self, p: &[f32; 16]) -> Self::F {
+        *p
+    }
+    #[inline(never)]
+    fn store(self, v: Self::F, p: &mut [f32; 16]) {
+        *p = v;
+    }
+    #[inline(never)]
+    fn load_bytes(self, p: &[u8; 64]) -> Self::F {
+        std::array::from_fn(|i| f32::from_le_bytes(four(p, i)))
+    }
+    #[inline(never)]
+    fn load_f16(self, p: &[u16; 16]) -> Self::F {
+        std::array::from_fn(|i| f16::from_bits(p[i]).to_f32_const())
+    }
+    #[inline(never)]
+    fn load_f16_bytes(self, p: &[u8; 32]) -> Self::F {
+        std::array::from_fn(|i| f16::from_le_bytes([p[2 * i], p[2 * i + 1]]).to_f32_const())
+    }
+    #[inline(never)]
+    fn store_f16(self, v: Self::F, p: &mut [u16; 16]) {
+        *p = std::array::from_fn(|i| f16::from_f32_const(v[i]).to_bits());
+    }
+
+    #[inline(never)]
+    fn add(self, a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |a, b| a + b)
+    }
+    #[inline(never)]
+    fn sub(self, a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |a, b| a - b)
+    }
+    #[inline(never)]
+    fn mul(self, a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |a, b| a * b)
+    }
+    #[inline(never)]
+    fn div(self, a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |a, b| a / b)
+    }
+    #[inline(never)]
+    fn sqrt(self, a: Self::F) -> Self::F {
+        map(a, f32::sqrt)
+    }
+    #[inline(never)]
+    fn fma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F {
+        std::array::from_fn(|i| a[i].mul_add(b[i], c[i]))
+    }
+    #[inline(never)]
+    fn max(self, a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |a, b| if a > b { a } else { b })
+    }
+    #[inline(never)]
+    fn min(self, a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |a, b| if a < b { a } else { b })
+    }
+    #[inline(never)]
+    fn round(self, a: Self::F) -> Self::F {
+        map(a, f32::round_ties_even)
+    }
+    #[inline(never)]
+    fn select_gt(self, a: Self::F, b: Self::F, x: Self::F, y: Self::F) -> Self::F {
+        std::array::from_fn(|i| if a[i] > b[i] { x[i] } else { y[i] })
+    }
+    #[inline(never)]
+    fn scale2(self, p: Self::F, n: Self::F) -> Self::F {
+        // Two factors, so that neither leaves the normal range: the first product is exact, the second rounds.
+        let power = |n: i32| f32::from_bits(((n + 127) << 23) as u32);
+        zip(p, n, |p, n| {
+            let n = n as i32;
+            p * power(n >> 1) * power(n - (n >> 1))
+        })
+    }
+
+    #[inline(never)]
+    fn isplat(self, v: i32) -> Self::I {
+        [v; 16]
+    }
+    #[inline(never)]
+    fn iload(self, p: &[u8; 64]) -> Self::I {
+        std::array::from_fn(|i| i32::from_le_bytes(four(p, i)))
+    }
+    #[inline(never)]
+    fn istore(self, v: Self::I, p: &mut [i32; 16]) {
+        *p = v;
+    }
+    #[inline(never)]
+    fn iand(self, a: Self::I, b: Self::I) -> Self::I {
+        zip(a, b, |a, b| a & b)
+    }
+    #[inline(never)]
+    fn ior(self, a: Self::I, b: Self::I) -> Self::I {
+        zip(a, b, |a, b| a | b)
+    }
+    #[inline(never)]
+    fn iadd(self, a: Self::I, b: Self::I) -> Self::I {
+        zip(a, b, i32::wrapping_add)
+    }
+    #[inline(never)]
+    fn shr(self, a: Self::I, n: u32) -> Self::I {
+        std::array::from_fn(|i| ((a[i] as u32) >> n) as i32)
+    }
+    #[inline(never)]
+    fn shl(self, a: Self::I, n: u32) -> Self::I {
+        std::array::from_fn(|i| a[i] << n)
+    }
+    #[inline(never)]
+    fn to_f32(self, a: Self::I) -> Self::F {
+        std::array::from_fn(|i| a[i] as f32)
+    }
+    #[inline(never)]
+    fn to_i32(self, a: Self::F) -> Self::I {
+        std::array::from_fn(|i| a[i].round_ties_even() as i32)
+    }
+    #[inline(never)]
+    fn bits(self, a: Self::F) -> Self::I {
+        std::array::from_fn(|i| a[i].to_bits() as i32)
+    }
+    #[inline(never)]
+    fn from_bits(self, a: Self::I) -> Self::F {
+        std::array::from_fn(|i| f32::from_bits(a[i] as u32))
+    }
+
+    #[inline(never)]
+    fn lookup16(self, table: Self::F, i: Self::I) -> Self::F {
+        std::array::from_fn(|l| table[(i[l] & 15) as usize])
+    }
+    #[inline(never)]
+    fn gather(self, table: &[[u8; 4]], i: Self::I) -> Self::F {
+        assert!(table.len().is_power_of_two(), "a table of {} entries", table.len());
+        std::array::from_fn(|l| f32::from_le_bytes(table[i[l] as usize & (table.len() - 1)]))
+    }
+    #[inline(never)]
+    fn transpose(self, rows: [Self::F; 16]) -> [Self::F; 16] {
+        std::array::from_fn(|i| std::array::from_fn(|j| rows[j][i]))
+    }
+    #[inline(never)]
+    fn prefetch(self, _p: &[u8], _ahead: usize) {}
+}

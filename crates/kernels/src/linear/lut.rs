@@ -1,0 +1,321 @@
+//! Palettes: each weight is an index of 1, 2, 3, 4, 6 or 8 bits into a table of its group.
+//!
+//! Layout: per panel and 32 columns, first the low parts of the indices, then the high ones, in lines of 64 bytes; a line
+//! is sixteen 32-bit lanes, one a row. 1 bit: one line, column `c` in bit `c`. 2 bits: two lines of 16 columns. 4 bits: four
+//! lines of 8 columns, as in [`super::LinearQ4`]. 8 bits: eight lines of 4 columns, as in [`super::LinearQ8`]. 3 bits are two
+//! lines of 2-bit and one of 1-bit parts, 6 bits four lines of 4-bit and two of 2-bit parts. Then the tables as f32.
+//!
+//! Tables of up to sixteen values live in a register, larger ones are gathered from the cache. Where sixteen rows share no
+//! table (groups of, say, 8 rows), each panel has its tables side by side and every lane looks in its own.
+
+use super::{AHEAD, PANEL, Panel, Product, Weights, check};
+use crate::buffer::{ALIGN, Buffer, round_up};
+use crate::isa::Isa;
+use crate::lanes::Lanes;
+use std::ops::Range;
+
+/// The shape of a palettized matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LutShape {
+    /// Rows of the matrix.
+    pub rows: usize,
+    /// Columns of the matrix.
+    pub k: usize,
+    /// Bits of an index: 1, 2, 3, 4, 6 or 8.
+    pub bits: usize,
+    /// How many groups the rows are cut into, each with tables of its own; divides `rows`.
+    pub row_groups: usize,
+    /// How many groups the columns are cut into: 1, or a divisor of `k` that leaves multiples of 32.
+    pub col_groups: usize,
+}
+
+impl LutShape {
+    /// Whether the kernels can compute with this shape.
+    pub fn supported(&self) -> bool {
+        let rows = self.row_groups > 0 && self.rows.is_multiple_of(self.row_groups);
+        let cols = self.col_groups == 1
+            || (self.col_groups > 0 && self.k.is_multiple_of(self.col_groups) && self.group_cols().is_multiple_of(32));
+        rows && cols && matches!(self.bits, 1 | 2 | 3 | 4 | 6 | 8)
+    }
+
+    fn group_rows(&self) -> usize {
+        self.rows / self.row_groups
+    }
+
+    fn group_cols(&self) -> usize {
+        self.k / self.col_groups
+    }
+
+    fn panels(&self) -> usize {
+        self.rows.div_ceil(PANEL)
+    }
+
+    /// How many tables a panel needs side by side, a power of two; 1 if all its rows share one.
+    fn beside(&self) -> usize {
+        let group = self.group_rows();
+        if self.row_groups == 1 || group.is_multiple_of(PANEL) {
+            return 1;
+        }
+        let distinct = |panel: usize| {
+            let last = (panel * PANEL + PANEL - 1).min(self.rows - 1);
+            last / group - panel * PANEL / group + 1
+        };
+        (0..self.panels()).map(distinct).max().unwrap_or(1).next_power_of_two()
+    }
+
+    /// Entries of one table as stored: small ones are repeated to fill a register.
+    fn entries(&self) -> usize {
+        if self.beside() == 1 { (1 << self.bits).max(16) } else { self.beside() << self.bits }
+    }
+
+    fn sections(&self) -> [usize; 2] {
+        let tables = if self.beside() == 1 { self.row_groups } else { self.panels() };
+        [self.panels() * round_up(self.k, 32) * 2 * self.bits, round_up(tables * self.col_groups * self.entries() * 4, ALIGN)]
+    }
+}
+
+/// Packed palettes, a view of somebody's bytes (64-byte aligned for full speed).
+#[derive(Clone, Copy, Debug)]
+pub struct LinearLut<'a> {
+    shape: LutShape,
+    lines: &'a [[u8; 64]],
+    tables: &'a [[u8; 4]],
+    beside: usize,
+}
+
+impl<'a> LinearLut<'a> {
+    /// How many bytes a matrix takes when packed.
+    pub fn packed_len(shape: LutShape) -> usize {
+        assert!(shape.supported(), "palettes of this shape are not supported: {shape:?}");
+        shape.sections().iter().sum()
+    }
+
+    /// Packs row-major indices.
+    ///
+    /// `indices` has index `i` of the row-major matrix in the bits from `bits · i` on, the low bit first, as Core ML stores
+    /// them. `tables` is `[row_groups, col_groups, 2^bits]`.
+    pub fn pack(shape: LutShape, indices: &[u8], tables: &[f32], into: &mut [u8]) {
+        let LutShape { rows, k, bits, row_groups, col_groups } = shape;
+        assert_eq!(into.len(), Self::packed_len(shape), "pack: the destination has the wrong length");
+        assert_eq!(indices.len(), (rows * k * bits).div_ceil(8), "pack: wrong number of index bytes for {shape:?}");
+        assert_eq!(tables.len(), (row_groups * col_groups) << bits, "pack: wrong number of table entries for {shape:?}");
+        into.fill(0);
+        let (lines, table_bytes) = into.split_at_mut(shape.sections()[0]);
+        let lines = lines.as_chunks_mut::<64>().0;
+        let panel = round_up(k, 32) / 32 * bits;
+        for r in 0..rows {
+            for c in 0..k {
+                let at = (r * k + c) * bits;
+                let pair = u16::from(indices[at / 8]) | u16::from(*indices.get(at / 8 + 1).unwrap_or(&0)) << 8;
+                let index = u32::from(pair >> (at % 8)) & ((1 << bits) - 1);
+                let lines = &mut lines[r / PANEL * panel + c / 32 * bits..][..bits];
+                let mut first = 0;
+                let mut low = 0;
+                for part in parts(bits) {
+                    let columns = 32 / part;
+                    let (line, column) = (first + c % 32 / columns, c % columns);
+                    let shift = shift(part, column);
+                    let value = (index >> low & ((1 << part) - 1)) << shift;
+                    let lane = &mut lines[line][r % PANEL * 4..][..4];
+                    for (byte, new) in lane.iter_mut().zip(value.to_le_bytes()) {
+                        *byte |= new;
+                    }
+                    first += part;
+                    low += part;
+                }
+            }
+        }
+        let (beside, entries, group) = (shape.beside(), shape.entries(), shape.group_rows());
+        let sets = if beside == 1 { row_groups } else { shape.panels() };
+        for set in 0..sets {
+            for cols in 0..col_groups {
+                for entry in 0..entries {
+                    let rows = if beside == 1 {
+                        set
+                    } else {
+                        (set * PANEL / group + (entry >> bits)).min(row_groups - 1)
+                    };
+                    let value = tables[((rows * col_groups + cols) << bits) + (entry & ((1 << bits) - 1))];
+                    table_bytes[((set * col_groups + cols) * entries + entry) * 4..][..4]
+                        .copy_from_slice(&value.to_le_bytes());
+                }
+            }
+        }
+    }
+
+    /// Packs into a buffer of its own.
+    pub fn packed(shape: LutShape, indices: &[u8], tables: &[f32]) -> Buffer {
+        let mut buffer = Buffer::zeroed(Self::packed_len(shape));
+        Self::pack(shape, indices, tables, &mut buffer);
+        buffer
+    }
+
+    /// A view of bytes packed with the same `shape`, as long as [`Self::packed_len`] says.
+    pub fn new(shape: LutShape, bytes: &'a [u8]) -> Self {
+        assert_eq!(bytes.len(), Self::packed_len(shape), "packed weights have the wrong length");
+        let (lines, tables) = bytes.split_at(shape.sections()[0]);
+        Self { shape, lines: lines.as_chunks().0, tables: tables.as_chunks().0, beside: shape.beside() }
+    }
+
+    /// The rows of the matrix: the outputs of the layer.
+    pub fn rows(&self) -> usize {
+        self.shape.rows
+    }
+
+    /// The columns of the matrix: the inputs of the layer.
+    pub fn k(&self) -> usize {
+        self.shape.k
+    }
+
+    /// `out[t, r - rows.start] = Σ x[t, c] · W[r, c]` for `r` in `rows`; see [`super::LinearF16::matmul`].
+    pub fn matmul(&self, isa: Isa, rows: Range<usize>, x: &[f32], n: usize, out: &mut [f32]) {
+        check("LinearLut", (self.shape.rows, self.shape.k), &rows, x.len(), n, out.len());
+        let k = self.shape.k;
+        macro_rules! choose {
+            ($(($bits:literal, $beside:pat, $lookup:literal))*) => {
+                match (self.shape.bits, self.beside) {
+                    $(($bits, $beside) => {
+                        isa.run(Product { weights: View::<$bits, $lookup>(*self), rows, k, x, n, out });
+                    })*
+                    _ => unreachable!("packed_len checks the bits"),
+                }
+            };
+        }
+        choose!((1, 1, true)(2, 1, true)(3, 1, true)(4, 1, true)
+            (1, _, false)(2, _, false)(3, _, false)(4, _, false)(6, _, false)(8, _, false));
+    }
+}
+
+/// The parts that indices of `bits` are cut into, the low one first.
+fn parts(bits: usize) -> impl Iterator<Item = usize> {
+    let (low, high) = match bits {
+        3 => (2, 1),
+        6 => (4, 2),
+        _ => (bits, 0),
+    };
+    Parts(low, high)
+}
+
+struct Parts(usize, usize);
+
+impl Iterator for Parts {
+    type Item = usize;
+    fn next(&mut self) -> Option<usize> {
+        let part = std::mem::replace(&mut self.0, std::mem::take(&mut self.1));
+        (part > 0).then_some(part)
+    }
+}
+
+/// Where a part of `bits` of the `column`-th column of a line lies in its lane.
+#[inline(always)]
+const fn shift(bits: usize, column: usize) -> u32 {
+    match bits {
+        4 => (column % 4 * 8 + column / 4 * 4) as u32,
+        _ => (column * bits) as u32,
+    }
+}
+
+/// The weights, with what the inner loop must know at compile time.
+#[derive(Clone, Copy)]
+struct View<'a, const BITS: usize, const LOOKUP: bool>(LinearLut<'a>);
+
+impl<'a, const BITS: usize, const LOOKUP: bool> Weights for View<'a, BITS, LOOKUP> {
+    type Panel<S: Lanes> = PanelView<'a, S::I, BITS, LOOKUP>;
+    #[inline(always)]
+    fn panel<S: Lanes>(self, s: S, index: usize) -> Self::Panel<S> {
+        let LinearLut { shape, lines, tables, beside } = self.0;
+        let panel = round_up(shape.k, 32) / 32 * BITS;
+        let entries = if beside == 1 { (1 << BITS).max(16) } else { beside << BITS };
+        let group = shape.group_rows();
+        let set = if beside == 1 { index * PANEL / group } else { index };
+        let first = index * PANEL / group;
+        let base: [u8; 64] = if beside == 1 {
+            [0; 64]
+        } else {
+            let mut bytes = [0; 64];
+            for (lane, bytes) in bytes.as_chunks_mut().0.iter_mut().enumerate() {
+                let table = (index * PANEL + lane).min(shape.rows - 1) / group - first;
+                *bytes = ((table << BITS) as u32).to_le_bytes();
+            }
+            bytes
+        };
+        PanelView {
+            lines: &lines[index * panel..][..panel],
+            tables: &tables[set * shape.col_groups * entries..][..shape.col_groups * entries],
+            entries,
+            chunks: shape.group_cols().div_ceil(32),
+            base: s.iload(&base),
+        }
+    }
+}
+
+struct PanelView<'a, I, const BITS: usize, const LOOKUP: bool> {
+    lines: &'a [[u8; 64]],
+    tables: &'a [[u8; 4]],
+    entries: usize,
+    /// Chunks that share a table.
+    chunks: usize,
+    /// What leads each lane to its own table.
+    base: I,
+}
+
+impl<'a, S: Lanes, const BITS: usize, const LOOKUP: bool> Panel<S> for PanelView<'a, S::I, BITS, LOOKUP> {
+    const GROUPS: usize = 4;
+    /// The table: in a register, and in memory.
+    type Chunk = (S::F, &'a [[u8; 4]]);
+    /// The low and the high parts, shifted so that the first column of the group is at the bottom.
+    type Group = [S::I; 2];
+    #[inline(always)]
+    fn chunk(&self, s: S, chunk: usize) -> Self::Chunk {
+        let table = &self.tables[chunk / self.chunks * self.entries..][..self.entries];
+        match table.as_flattened().first_chunk() {
+            Some(first) if LOOKUP => (s.load_bytes(first), table),
+            _ => (s.splat(0.0), table),
+        }
+    }
+    #[inline(always)]
+    fn group(&self, s: S, group: usize) -> [S::I; 2] {
+        let lines = &self.lines[group / 4 * BITS..][..BITS];
+        let g = group % 4;
+        let one = |line: usize| s.shr(s.iload(&lines[line]), 8 * g as u32);
+        let two = |line: usize| s.shr(s.iload(&lines[line + g / 2]), 16 * (g as u32 % 2));
+        match BITS {
+            1 => [one(0); 2],
+            2 => [two(0); 2],
+            3 => [two(0), one(2)],
+            4 => [s.iload(&lines[g]); 2],
+            6 => [s.iload(&lines[g]), two(4)],
+            _ => [s.iload(&lines[2 * g]), s.iload(&lines[2 * g + 1])],
+        }
+    }
+    #[inline(always)]
+    fn prefetch(&self, s: S, group: usize) {
+        let bytes = &self.lines[group / 4 * BITS + group % 4 * BITS / 2];
+        s.prefetch(bytes, AHEAD);
+        if BITS > 4 {
+            s.prefetch(bytes, AHEAD + 64);
+        }
+    }
+    #[inline(always)]
+    fn column(&self, s: S, chunk: &Self::Chunk, group: &[S::I; 2], j: usize) -> S::F {
+        let [low, high] = *group;
+        let part = |a: S::I, bits: usize| s.shr(a, shift(bits, j));
+        let mask = |a: S::I, bits: i32| s.iand(a, s.isplat((1 << bits) - 1));
+        let index = match BITS {
+            1 | 2 | 4 => part(low, BITS),
+            3 => s.ior(mask(part(low, 2), 2), s.shl(part(high, 1), 2)),
+            6 => s.ior(mask(part(low, 4), 4), s.shl(mask(part(high, 2), 2), 4)),
+            _ => s.shr(group[j / 4], j as u32 % 4 * 8),
+        };
+        if LOOKUP {
+            // Bits above the index may be anything: the table repeats.
+            s.lookup16(chunk.0, index)
+        } else {
+            s.gather(chunk.1, s.ior(mask(index, BITS as i32), self.base))
+        }
+    }
+    #[inline(always)]
+    fn close(&self, s: S, _chunk: &Self::Chunk, sum: S::F, total: S::F) -> S::F {
+        s.add(total, sum)
+    }
+}
