@@ -98,12 +98,12 @@ pub(crate) trait Weights: Copy {
 
 /// Sixteen rows of a weight matrix.
 pub(crate) trait Panel<S: Lanes> {
-    /// How many groups of eight columns make a chunk.
-    const GROUPS: usize;
     /// What the columns of a chunk share: scale, offset, table.
     type Chunk: Copy;
     /// Eight columns as they lie in memory.
     type Group: Copy;
+    /// How many groups of eight columns make a chunk: 4 or 2.
+    fn groups(&self) -> usize;
     fn chunk(&self, s: S, chunk: usize) -> Self::Chunk;
     /// `group` counts from the start of the panel.
     fn group(&self, s: S, group: usize) -> Self::Group;
@@ -125,7 +125,12 @@ pub(crate) fn check(what: &str, shape: (usize, usize), rows: &Range<usize>, x: u
     assert!(rows.start.is_multiple_of(PANEL), "{what}: rows {rows:?} start inside a panel of {PANEL}");
     assert!(rows.end.is_multiple_of(PANEL) || rows.end == all, "{what}: rows {rows:?} end inside a panel of {PANEL}");
     assert_eq!(x, n * k, "{what}: x has {x} values, {n} tokens of {k} need {}", n * k);
-    assert_eq!(out, n * rows.len(), "{what}: out has {out} values, {n} tokens of {} rows need another size", rows.len());
+    assert_eq!(
+        out,
+        n * rows.len(),
+        "{what}: out has {out} values, {n} tokens of {} rows need another size",
+        rows.len()
+    );
 }
 
 /// The product as a kernel; lengths are already checked.
@@ -175,7 +180,7 @@ impl<W: Weights> Product<'_, W> {
         index: usize,
         first: usize,
     ) {
-        let width = 8 * P::GROUPS;
+        let width = 8 * panel.groups();
         let (full, k) = (self.k / width, self.k);
         let mut x: [&[[f32; 8]]; T] = [&[]; T];
         let mut tail = [[[0.0; 8]; 4]; T];
@@ -195,7 +200,7 @@ impl<W: Weights> Product<'_, W> {
             if chunk == full {
                 at = 0;
                 for (x, tail) in x.iter_mut().zip(&tail) {
-                    *x = &tail[..P::GROUPS];
+                    *x = &tail[..panel.groups()];
                 }
             }
             chunks::<S, P, T, 1>(s, panel, chunk, at, &x, &mut totals);
@@ -225,15 +230,16 @@ fn chunks<S: Lanes, P: Panel<S>, const T: usize, const C: usize>(
         shared[c] = panel.chunk(s, chunk + c);
     }
     let mut sums = [[s.splat(0.0); T]; C];
-    for g in 0..P::GROUPS {
+    let groups = panel.groups();
+    for g in 0..groups {
         for c in 0..C {
-            let group = panel.group(s, (chunk + c) * P::GROUPS + g);
+            let group = panel.group(s, (chunk + c) * groups + g);
             if T == 1 {
-                panel.prefetch(s, (chunk + c) * P::GROUPS + g);
+                panel.prefetch(s, (chunk + c) * groups + g);
             }
             let mut values = [&[0.0; 8]; T];
             for t in 0..T {
-                values[t] = &x[t][(at + c) * P::GROUPS + g];
+                values[t] = &x[t][(at + c) * groups + g];
             }
             macro_rules! columns {
                 ($($j:literal)*) => {$(

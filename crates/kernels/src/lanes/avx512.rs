@@ -151,9 +151,8 @@ impl Lanes for Avx512 {
     #[inline(always)]
     fn nibble(self, a: Self::I, shift: u32) -> Self::F {
         // The permutation looks at the low four bits only: no mask, no conversion.
-        let integers = run!(_mm512_setr_ps(
-            0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0
-        ));
+        let integers =
+            run!(_mm512_setr_ps(0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0));
         self.lookup16(integers, self.shr(a, shift))
     }
     #[inline(always)]

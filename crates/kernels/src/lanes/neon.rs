@@ -233,7 +233,9 @@ impl Lanes for Neon {
     fn prefetch(self, p: &[u8], ahead: usize) {
         let at = p.as_ptr().wrapping_add(ahead);
         // SAFETY: a prefetch never faults, wherever it points, and changes nothing that a program can see.
-        unsafe { std::arch::asm!("prfm pldl1keep, [{at}]", at = in(reg) at, options(nostack, preserves_flags, readonly)) }
+        unsafe {
+            std::arch::asm!("prfm pldl1keep, [{at}]", at = in(reg) at, options(nostack, preserves_flags, readonly))
+        }
     }
 }
 

@@ -101,6 +101,8 @@ pub(crate) struct Scales<'a> {
     wide: bool,
     /// How many chunks share a scale.
     chunks: usize,
+    /// How many groups of eight columns make a chunk.
+    pub(crate) groups: usize,
 }
 
 impl<'a> Scales<'a> {
@@ -115,6 +117,7 @@ impl<'a> Scales<'a> {
             offsets,
             wide: shape.scale == ScaleType::F32,
             chunks: shape.block.div_ceil(width),
+            groups: width / 8,
         }
     }
 

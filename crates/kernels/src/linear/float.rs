@@ -82,9 +82,12 @@ macro_rules! float {
         }
 
         impl<'a, S: Lanes> Panel<S> for $name<'a> {
-            const GROUPS: usize = 4;
             type Chunk = ();
             type Group = &'a [[u8; PANEL * $size]; 8];
+            #[inline(always)]
+            fn groups(&self) -> usize {
+                4
+            }
             #[inline(always)]
             fn chunk(&self, _s: S, _chunk: usize) {}
             #[inline(always)]

@@ -70,7 +70,10 @@ impl LutShape {
 
     fn sections(&self) -> [usize; 2] {
         let tables = if self.beside() == 1 { self.row_groups } else { self.panels() };
-        [self.panels() * round_up(self.k, 32) * 2 * self.bits, round_up(tables * self.col_groups * self.entries() * 4, ALIGN)]
+        [
+            self.panels() * round_up(self.k, 32) * 2 * self.bits,
+            round_up(tables * self.col_groups * self.entries() * 4, ALIGN),
+        ]
     }
 }
 
@@ -98,7 +101,11 @@ impl<'a> LinearLut<'a> {
         let LutShape { rows, k, bits, row_groups, col_groups } = shape;
         assert_eq!(into.len(), Self::packed_len(shape), "pack: the destination has the wrong length");
         assert_eq!(indices.len(), (rows * k * bits).div_ceil(8), "pack: wrong number of index bytes for {shape:?}");
-        assert_eq!(tables.len(), (row_groups * col_groups) << bits, "pack: wrong number of table entries for {shape:?}");
+        assert_eq!(
+            tables.len(),
+            (row_groups * col_groups) << bits,
+            "pack: wrong number of table entries for {shape:?}"
+        );
         into.fill(0);
         let (lines, table_bytes) = into.split_at_mut(shape.sections()[0]);
         let lines = lines.as_chunks_mut::<64>().0;
@@ -130,11 +137,8 @@ impl<'a> LinearLut<'a> {
         for set in 0..sets {
             for cols in 0..col_groups {
                 for entry in 0..entries {
-                    let rows = if beside == 1 {
-                        set
-                    } else {
-                        (set * PANEL / group + (entry >> bits)).min(row_groups - 1)
-                    };
+                    let rows =
+                        if beside == 1 { set } else { (set * PANEL / group + (entry >> bits)).min(row_groups - 1) };
                     let value = tables[((rows * col_groups + cols) << bits) + (entry & ((1 << bits) - 1))];
                     table_bytes[((set * col_groups + cols) * entries + entry) * 4..][..4]
                         .copy_from_slice(&value.to_le_bytes());
@@ -171,18 +175,21 @@ impl<'a> LinearLut<'a> {
     pub fn matmul(&self, isa: Isa, rows: Range<usize>, x: &[f32], n: usize, out: &mut [f32]) {
         check("LinearLut", (self.shape.rows, self.shape.k), &rows, x.len(), n, out.len());
         let k = self.shape.k;
-        macro_rules! choose {
-            ($(($bits:literal, $beside:pat, $lookup:literal))*) => {
-                match (self.shape.bits, self.beside) {
-                    $(($bits, $beside) => {
-                        isa.run(Product { weights: View::<$bits, $lookup>(*self), rows, k, x, n, out });
-                    })*
-                    _ => unreachable!("packed_len checks the bits"),
-                }
+        macro_rules! run {
+            ($bits:literal, $lookup:literal) => {
+                isa.run(Product { weights: View::<$bits, $lookup>(*self), rows, k, x, n, out })
             };
         }
-        choose!((1, 1, true)(2, 1, true)(3, 1, true)(4, 1, true)
-            (1, _, false)(2, _, false)(3, _, false)(4, _, false)(6, _, false)(8, _, false));
+        match (self.shape.bits, self.beside) {
+            (1, 1) => run!(1, true),
+            (2, 1) => run!(2, true),
+            (3, 1) => run!(3, true),
+            (4, 1) => run!(4, true),
+            (4, _) => run!(4, false),
+            (6, _) => run!(6, false),
+            (8, _) => run!(8, false),
+            _ => run!(0, false),
+        }
     }
 }
 
@@ -215,7 +222,8 @@ const fn shift(bits: usize, column: usize) -> u32 {
     }
 }
 
-/// The weights, with what the inner loop must know at compile time.
+/// The weights, with what the inner loop must know at compile time. 0 bits stand for "as the shape says": rare kinds are
+/// not worth a kernel each.
 #[derive(Clone, Copy)]
 struct View<'a, const BITS: usize, const LOOKUP: bool>(LinearLut<'a>);
 
@@ -224,8 +232,8 @@ impl<'a, const BITS: usize, const LOOKUP: bool> Weights for View<'a, BITS, LOOKU
     #[inline(always)]
     fn panel<S: Lanes>(self, s: S, index: usize) -> Self::Panel<S> {
         let LinearLut { shape, lines, tables, beside } = self.0;
-        let panel = round_up(shape.k, 32) / 32 * BITS;
-        let entries = if beside == 1 { (1 << BITS).max(16) } else { beside << BITS };
+        let panel = round_up(shape.k, 32) / 32 * shape.bits;
+        let entries = if beside == 1 { (1 << shape.bits).max(16) } else { beside << shape.bits };
         let group = shape.group_rows();
         let set = if beside == 1 { index * PANEL / group } else { index };
         let first = index * PANEL / group;
@@ -235,13 +243,14 @@ impl<'a, const BITS: usize, const LOOKUP: bool> Weights for View<'a, BITS, LOOKU
             let mut bytes = [0; 64];
             for (lane, bytes) in bytes.as_chunks_mut().0.iter_mut().enumerate() {
                 let table = (index * PANEL + lane).min(shape.rows - 1) / group - first;
-                *bytes = ((table << BITS) as u32).to_le_bytes();
+                *bytes = ((table << shape.bits) as u32).to_le_bytes();
             }
             bytes
         };
         PanelView {
             lines: &lines[index * panel..][..panel],
             tables: &tables[set * shape.col_groups * entries..][..shape.col_groups * entries],
+            bits: shape.bits,
             entries,
             chunks: shape.group_cols().div_ceil(32),
             base: s.iload(&base),
@@ -252,6 +261,7 @@ impl<'a, const BITS: usize, const LOOKUP: bool> Weights for View<'a, BITS, LOOKU
 struct PanelView<'a, I, const BITS: usize, const LOOKUP: bool> {
     lines: &'a [[u8; 64]],
     tables: &'a [[u8; 4]],
+    bits: usize,
     entries: usize,
     /// Chunks that share a table.
     chunks: usize,
@@ -259,12 +269,22 @@ struct PanelView<'a, I, const BITS: usize, const LOOKUP: bool> {
     base: I,
 }
 
+impl<I, const BITS: usize, const LOOKUP: bool> PanelView<'_, I, BITS, LOOKUP> {
+    #[inline(always)]
+    fn bits(&self) -> usize {
+        if BITS == 0 { self.bits } else { BITS }
+    }
+}
+
 impl<'a, S: Lanes, const BITS: usize, const LOOKUP: bool> Panel<S> for PanelView<'a, S::I, BITS, LOOKUP> {
-    const GROUPS: usize = 4;
     /// The table: in a register, and in memory.
     type Chunk = (S::F, &'a [[u8; 4]]);
     /// The low and the high parts, shifted so that the first column of the group is at the bottom.
     type Group = [S::I; 2];
+    #[inline(always)]
+    fn groups(&self) -> usize {
+        4
+    }
     #[inline(always)]
     fn chunk(&self, s: S, chunk: usize) -> Self::Chunk {
         let table = &self.tables[chunk / self.chunks * self.entries..][..self.entries];
@@ -275,11 +295,11 @@ impl<'a, S: Lanes, const BITS: usize, const LOOKUP: bool> Panel<S> for PanelView
     }
     #[inline(always)]
     fn group(&self, s: S, group: usize) -> [S::I; 2] {
-        let lines = &self.lines[group / 4 * BITS..][..BITS];
+        let lines = &self.lines[group / 4 * self.bits()..][..self.bits()];
         let g = group % 4;
         let one = |line: usize| s.shr(s.iload(&lines[line]), 8 * g as u32);
         let two = |line: usize| s.shr(s.iload(&lines[line + g / 2]), 16 * (g as u32 % 2));
-        match BITS {
+        match self.bits() {
             1 => [one(0); 2],
             2 => [two(0); 2],
             3 => [two(0), one(2)],
@@ -290,9 +310,10 @@ impl<'a, S: Lanes, const BITS: usize, const LOOKUP: bool> Panel<S> for PanelView
     }
     #[inline(always)]
     fn prefetch(&self, s: S, group: usize) {
-        let bytes = &self.lines[group / 4 * BITS + group % 4 * BITS / 2];
+        let bits = self.bits();
+        let bytes = &self.lines[group / 4 * bits + group % 4 * bits / 4];
         s.prefetch(bytes, AHEAD);
-        if BITS > 4 {
+        if bits > 4 {
             s.prefetch(bytes, AHEAD + 64);
         }
     }
@@ -300,9 +321,9 @@ impl<'a, S: Lanes, const BITS: usize, const LOOKUP: bool> Panel<S> for PanelView
     fn column(&self, s: S, chunk: &Self::Chunk, group: &[S::I; 2], j: usize) -> S::F {
         let [low, high] = *group;
         let part = |a: S::I, bits: usize| s.shr(a, shift(bits, j));
-        let mask = |a: S::I, bits: i32| s.iand(a, s.isplat((1 << bits) - 1));
-        let index = match BITS {
-            1 | 2 | 4 => part(low, BITS),
+        let mask = |a: S::I, bits: usize| s.iand(a, s.isplat((1 << bits) - 1));
+        let index = match self.bits() {
+            1 | 2 | 4 => part(low, self.bits()),
             3 => s.ior(mask(part(low, 2), 2), s.shl(part(high, 1), 2)),
             6 => s.ior(mask(part(low, 4), 4), s.shl(mask(part(high, 2), 2), 4)),
             _ => s.shr(group[j / 4], j as u32 % 4 * 8),
@@ -311,7 +332,7 @@ impl<'a, S: Lanes, const BITS: usize, const LOOKUP: bool> Panel<S> for PanelView
             // Bits above the index may be anything: the table repeats.
             s.lookup16(chunk.0, index)
         } else {
-            s.gather(chunk.1, s.ior(mask(index, BITS as i32), self.base))
+            s.gather(chunk.1, s.ior(mask(index, self.bits()), self.base))
         }
     }
     #[inline(always)]

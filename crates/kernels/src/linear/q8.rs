@@ -96,11 +96,10 @@ impl<'a> LinearQ8<'a> {
     pub fn matmul(&self, isa: Isa, rows: Range<usize>, x: &[f32], n: usize, out: &mut [f32]) {
         check("LinearQ8", (self.shape.rows, self.shape.k), &rows, x.len(), n, out.len());
         let k = self.shape.k;
-        match (self.shape.offsets, self.shape.narrow()) {
-            (false, false) => isa.run(Product { weights: View::<false, false>(*self), rows, k, x, n, out }),
-            (false, true) => isa.run(Product { weights: View::<false, true>(*self), rows, k, x, n, out }),
-            (true, false) => isa.run(Product { weights: View::<true, false>(*self), rows, k, x, n, out }),
-            (true, true) => isa.run(Product { weights: View::<true, true>(*self), rows, k, x, n, out }),
+        if self.shape.offsets {
+            isa.run(Product { weights: View::<true>(*self), rows, k, x, n, out });
+        } else {
+            isa.run(Product { weights: View::<false>(*self), rows, k, x, n, out });
         }
     }
 }
@@ -111,10 +110,10 @@ fn bias(signed: bool) -> f32 {
 
 /// The weights, with what the inner loop must know at compile time.
 #[derive(Clone, Copy)]
-struct View<'a, const OFFSETS: bool, const NARROW: bool>(LinearQ8<'a>);
+struct View<'a, const OFFSETS: bool>(LinearQ8<'a>);
 
-impl<'a, const OFFSETS: bool, const NARROW: bool> Weights for View<'a, OFFSETS, NARROW> {
-    type Panel<S: Lanes> = PanelView<'a, S::F, OFFSETS, NARROW>;
+impl<'a, const OFFSETS: bool> Weights for View<'a, OFFSETS> {
+    type Panel<S: Lanes> = PanelView<'a, S::F, OFFSETS>;
     #[inline(always)]
     fn panel<S: Lanes>(self, s: S, index: usize) -> Self::Panel<S> {
         let w = self.0;
@@ -127,7 +126,7 @@ impl<'a, const OFFSETS: bool, const NARROW: bool> Weights for View<'a, OFFSETS, 
     }
 }
 
-struct PanelView<'a, F, const OFFSETS: bool, const NARROW: bool> {
+struct PanelView<'a, F, const OFFSETS: bool> {
     groups: &'a [[u8; GROUP]],
     scales: Scales<'a>,
     /// What takes the offset away when all weights have the same.
@@ -142,11 +141,14 @@ fn fixed<S: Lanes>(s: S, bias: f32) -> S::F {
     s.splat(MAGIC + bias)
 }
 
-impl<'a, S: Lanes, const OFFSETS: bool, const NARROW: bool> Panel<S> for PanelView<'a, S::F, OFFSETS, NARROW> {
-    const GROUPS: usize = if NARROW { 2 } else { 4 };
+impl<'a, S: Lanes, const OFFSETS: bool> Panel<S> for PanelView<'a, S::F, OFFSETS> {
     /// Scale and offset.
     type Chunk = (S::F, S::F);
     type Group = [S::I; 2];
+    #[inline(always)]
+    fn groups(&self) -> usize {
+        self.scales.groups
+    }
     #[inline(always)]
     fn chunk(&self, s: S, chunk: usize) -> Self::Chunk {
         let offset = if OFFSETS { self.scales.offset(s, chunk) } else { self.fixed };

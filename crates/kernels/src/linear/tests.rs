@@ -35,7 +35,8 @@ fn agrees(linear: Linear<'_>, dense: &[f32], what: &str) {
             linear.matmul(isa, 0..rows, &x, n, &mut out);
             for t in 0..n {
                 for r in 0..rows {
-                    let pairs = || x[t * k..].iter().zip(&dense[r * k..]).take(k).map(|(&x, &w)| f64::from(x) * f64::from(w));
+                    let pairs =
+                        || x[t * k..].iter().zip(&dense[r * k..]).take(k).map(|(&x, &w)| f64::from(x) * f64::from(w));
                     let (want, size) = (pairs().sum::<f64>(), pairs().map(f64::abs).sum::<f64>());
                     let got = f64::from(out[t * rows + r]);
                     assert!((got - want).abs() <= size * 2e-6 + 1e-30, "{what}: y[{t}, {r}] = {got}, not {want}");
@@ -65,7 +66,10 @@ fn agrees(linear: Linear<'_>, dense: &[f32], what: &str) {
 fn same(a: &[f32], b: &[f32], what: &str) {
     assert_eq!(a.len(), b.len());
     for (i, (a, b)) in a.iter().zip(b).enumerate() {
-        assert!(a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()), "{what}: element {i}: {a:?} and {b:?} differ");
+        assert!(
+            a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()),
+            "{what}: element {i}: {a:?} and {b:?} differ"
+        );
     }
 }
 
