@@ -1,12 +1,19 @@
 //! When two programs are the same: same functions, operations, names, types and constants in the same order. Ids of values,
 //! the order of an operation's named arguments and the place where a constant is stored do not matter.
 
+use std::sync::Arc;
+
 use crate::constant::{Const, TensorConst};
 use crate::program::{Argument, Block, Function, Operation, ValueId};
 
 impl PartialEq for TensorConst {
     fn eq(&self, other: &Self) -> bool {
-        self.ty == other.ty && self.strings == other.strings && self.bytes == other.bytes
+        let same_maker = match (&self.deferred, &other.deferred) {
+            (None, None) => true,
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        };
+        same_maker && self.ty == other.ty && self.strings == other.strings && self.bytes == other.bytes
     }
 }
 

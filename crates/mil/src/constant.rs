@@ -188,7 +188,7 @@ fn bits_at(bytes: &[u8], at: usize, bits: usize) -> u8 {
 }
 
 /// FP8 E4M3FN of the OCP 8-bit floating point specification: bias 7, no infinities, 0x7f and 0xff are NaN.
-fn f8_e4m3fn(b: u8) -> f32 {
+pub(crate) fn f8_e4m3fn(b: u8) -> f32 {
     let sign = if b & 0x80 == 0 { 1.0 } else { -1.0 };
     let (e, m) = (i32::from(b >> 3 & 15), f32::from(b & 7));
     sign * match (e, b & 7) {
@@ -318,7 +318,7 @@ impl Const {
 }
 
 /// The smallest and largest value of an integer type (0 and 1 for truth values).
-fn int_range(dtype: DType) -> (i128, i128) {
+pub(crate) fn int_range(dtype: DType) -> (i128, i128) {
     let bits = dtype.bits() as u32;
     match dtype {
         DType::Bool => (0, 1),

@@ -22,6 +22,18 @@ pub enum MilError {
         /// What is there.
         found: String,
     },
+    /// The text is not that of a program.
+    #[error("line {line}, column {column}: expected {expected}, found {found}")]
+    Text {
+        /// From 1.
+        line: usize,
+        /// In characters, from 1.
+        column: usize,
+        /// What would be right.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
     /// The program uses operations that are not in the registry: all of them, at once.
     #[error("{}", unknown(all))]
     UnknownOps {

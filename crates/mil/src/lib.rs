@@ -23,6 +23,7 @@ pub mod place;
 pub mod port;
 pub mod program;
 pub mod tensor;
+pub mod text;
 pub mod types;
 pub mod verify;
 mod wire;

@@ -35,6 +35,9 @@ pub(super) fn check(value: &Const, what: &dyn Fn() -> String, place: &Place, out
 fn wrong_size(t: &TensorConst) -> Option<(String, usize)> {
     let elements = t.ty.shape.iter().try_fold(1usize, |a, &b| a.checked_mul(b));
     let Some(elements) = elements else { return Some(("a shape of fewer elements".into(), t.bytes.len())) };
+    if t.deferred.is_some() {
+        return None;
+    }
     if t.ty.dtype == DType::String {
         return (t.strings.len() != elements).then(|| (format!("{elements} strings"), t.strings.len()));
     }

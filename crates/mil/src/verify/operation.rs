@@ -230,7 +230,7 @@ impl<'a> Check<'a> {
 /// A constant as an operand of inference: with its elements if they are few.
 fn operand(c: &Const) -> Result<Operand<'_>, crate::ConstError> {
     match c.tensor() {
-        Some(t) if t.strings.is_empty() && (t.ty.elements() > INFERENCE_ELEMENTS || t.bytes.is_empty()) => {
+        Some(t) if t.deferred.is_some() || (t.strings.is_empty() && t.ty.elements() > INFERENCE_ELEMENTS) => {
             Ok(Operand::Typed(t.ty.clone()))
         }
         _ => Operand::from_const(c),
