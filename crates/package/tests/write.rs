@@ -293,7 +293,7 @@ fn links_are_carried_as_files_or_refused() {
     symlink("Manifest.json", path.join("link")).expect("a link");
     rewrite(&package, &to, package.model().clone()).expect("a package");
     assert!(to.join("link").symlink_metadata().expect("a file").is_file());
-    symlink("/etc/hostname", path.join("escape")).expect("a link");
+    symlink("/etc/passwd", path.join("escape")).expect("a link");
     let error = rewrite(&package, &to, package.model().clone()).expect_err("a link outside");
     assert!(matches!(error, PackageError::Outside { .. }), "{error}");
     fs::remove_file(path.join("escape")).expect("a link removed");

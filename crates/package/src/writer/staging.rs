@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use crate::PackageError;
 
-/// A staging folder without a manifest is either a killed process's or was made this very moment; it is left alone until
-/// it is older than this.
+/// An empty staging folder is either a killed process's or was made this very moment; it is left alone until it is older
+/// than this.
 const FRESH: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
@@ -180,6 +180,10 @@ fn in_use(folder: &Path) -> bool {
     match File::options().read(true).write(true).open(folder.join("Manifest.json")) {
         Ok(file) => file.try_lock().is_err(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // The manifest is made first, so a folder with other files only is one whose removal was cut short.
+            if fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
+                return false;
+            }
             let age = folder.metadata().and_then(|metadata| metadata.modified()).map(|time| time.elapsed());
             matches!(age, Ok(Ok(age)) if age < FRESH)
         }

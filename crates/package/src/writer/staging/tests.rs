@@ -67,6 +67,9 @@ fn live_writers_are_left_alone_and_dead_ones_cleared_away() {
     package(&folder.path().join(".n.anemone-1-2.partial"), "another destination's");
     package(&folder.path().join(".m.anemone-x-2.partial"), "not of our making");
     fs::create_dir(folder.path().join(".m.anemone-3-4.partial")).expect("a folder made this moment");
+    let half_removed = folder.path().join(".m.anemone-5-6.partial");
+    fs::create_dir(&half_removed).expect("a folder");
+    fs::write(half_removed.join("weight.bin"), "large").expect("a file");
     let other = Staging::create(&dest).expect("a second staging folder");
     let name = |staging: &Staging| staging.folder().file_name().expect("a name").to_string_lossy().into_owned();
     let mut expected = vec![
