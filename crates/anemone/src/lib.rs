@@ -1,4 +1,66 @@
 //! A language model that keeps its conversation warm: model, tokenizer, chat template, sampler, session.
+//!
+//! A [`Session`] is one conversation. It renders the messages with the model's [`ChatTemplate`], encodes what is new with
+//! its [`Tokenizer`], feeds to the [`Runner`] what the cache does not hold yet, draws tokens with a [`Sampler`] and turns
+//! them into text with a [`Detokenizer`]. The cache stays between turns, so a turn costs what it adds.
+//!
+//! Here a model that always says the next word of its vocabulary stands for a real one:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use anemone::{
+//!     ChatTemplate, Event, Generation, LanguageModel, Request, Runner, RunnerError, Session, Tokenizer,
+//! };
+//!
+//! struct NextWord;
+//!
+//! impl Runner for NextWord {
+//!     type State = ();
+//!
+//!     fn context(&self) -> usize {
+//!         64
+//!     }
+//!
+//!     fn vocabulary(&self) -> usize {
+//!         5
+//!     }
+//!
+//!     fn new_state(&self) -> Result<(), RunnerError> {
+//!         Ok(())
+//!     }
+//!
+//!     fn feed(&self, _: &mut (), _: usize, tokens: &[u32], logits: &mut [f32]) -> Result<(), RunnerError> {
+//!         logits.fill(0.0);
+//!         logits[(tokens[tokens.len() - 1] as usize + 1) % 5] = 1.0;
+//!         Ok(())
+//!     }
+//! }
+//!
+//! let tokenizer = Tokenizer::from_bytes(br#"{
+//!     "version": "1.0", "added_tokens": [], "pre_tokenizer": {"type": "Whitespace"},
+//!     "model": {"type": "WordLevel", "unk_token": "one", "vocab": {"one": 0, "two": 1, "three": 2, "four": 3, "five": 4}}
+//! }"#)?;
+//! let template = ChatTemplate::new("{% for m in messages %}{{ m.content }} {% endfor %}")?;
+//! let mut model = LanguageModel::new(NextWord, tokenizer, template);
+//! model.end_tokens = vec![4];
+//!
+//! let mut session = Session::new(Arc::new(model))?;
+//! let request = Request::new(Generation { max_tokens: Some(8), ..Generation::default() });
+//! let mut shown = String::new();
+//! let turn = session.say("one", &request, &mut |event| {
+//!     if let Event::Text(text) = event {
+//!         shown += text;
+//!     }
+//! })?;
+//! assert_eq!(turn.text, "two three four");
+//! assert_eq!(shown, turn.text);
+//!
+//! let turn = session.say("three", &request, &mut |_| {})?;
+//! assert_eq!(turn.text, "four");
+//! assert_eq!((turn.tokens_reused, turn.tokens_computed), (4, 1));
+//! # Ok::<(), anemone::Error>(())
+//! ```
 
 mod detokenizer;
 mod error;

@@ -26,12 +26,31 @@ use transcript::{Transcript, common_prefix};
 /// only tokens after the longest common beginning of the transcript and the new prompt, whatever was edited. What the
 /// model generated is never tokenized again.
 ///
-/// A session belongs to one owner at a time: it can be sent to another thread but not shared, and a second answer can't
-/// be asked for while one is being generated, by type:
+/// A session belongs to one owner at a time. It can be sent to another thread:
 ///
-/// ```compile_fail
+/// ```
+/// fn send<R: anemone::Runner + 'static>(session: anemone::Session<R>) {
+///     std::thread::spawn(move || session.position());
+/// }
+/// ```
+///
+/// but not shared,
+///
+/// ```compile_fail,E0277
 /// fn share<R: anemone::Runner>(session: &anemone::Session<R>) {
 ///     std::thread::scope(|scope| { scope.spawn(|| session.position()); });
+/// }
+/// ```
+///
+/// and while an answer is generated nothing else can be asked of it:
+///
+/// ```compile_fail,E0501
+/// use anemone::{Request, Result, Runner, Session};
+///
+/// fn twice<R: Runner>(session: &mut Session<R>) -> Result<()> {
+///     let request = Request::default();
+///     session.say("first", &request, &mut |_| { let _ = session.say("second", &request, &mut |_| {}); })?;
+///     Ok(())
 /// }
 /// ```
 ///

@@ -64,8 +64,10 @@ impl Tokenizer {
         if found > FILE_LIMIT {
             return Err(Error::TooLarge { what: path.display().to_string(), found, limit: FILE_LIMIT });
         }
-        Self::from_bytes(&std::fs::read(path).map_err(read)?)
-            .map_err(|error| Error::Tokenizer { problem: format!("{}: {error}", path.display()) })
+        Self::from_bytes(&std::fs::read(path).map_err(read)?).map_err(|error| match error {
+            Error::Tokenizer { problem } => Error::Tokenizer { problem: format!("{}: {problem}", path.display()) },
+            other => other,
+        })
     }
 
     /// Reads the contents of a `tokenizer.json`.

@@ -205,3 +205,27 @@ fn a_template_that_rewrites_answers_is_followed() {
     let expected = [encode(&session, &format!("{expected}{OPENING}")), bytes("two")].concat();
     assert_eq!(session.transcript(), expected);
 }
+
+#[test]
+fn a_template_that_leaves_out_or_repeats_messages_is_followed() {
+    let answers = || vec![bytes("hello"), bytes("two"), bytes("three")];
+    let rendered = |messages: &str, turns: &[&str]| {
+        let template = CHATML.replace("in messages", messages);
+        let tokenizer = byte_level();
+        let opening = tokenizer.encode(OPENING, false).unwrap();
+        let mut session =
+            Session::new(shared(with(Scripted::answering(opening, answers(), 2), tokenizer, &template))).unwrap();
+        turns.iter().for_each(|text| drop(say(&mut session, text)));
+        assert_as_fresh(&mut session);
+        session
+    };
+    // Only the last three messages: the first answer is gone, the second is there with its own tokens.
+    let session = rendered("in messages[-3:]", &["a", "hello", "c"]);
+    let head = encode(&session, &format!("<|im_start|>user\nhello<|im_end|>\n{OPENING}"));
+    assert_eq!(session.transcript()[..head.len()], head);
+    assert_eq!(session.transcript()[head.len()..][..3], bytes("two")[..]);
+    // Each message twice: no telling which copy is the answer, so all is text.
+    let session = rendered("in messages + messages", &["a", "b"]);
+    let hello = session.model().tokenizer.id("hello").unwrap();
+    assert_eq!(session.transcript().iter().filter(|&&token| token == hello).count(), 2);
+}

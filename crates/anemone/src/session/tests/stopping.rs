@@ -197,3 +197,24 @@ fn bad_requests_change_nothing() {
     assert!(session.regenerate(&Request::default(), &mut |_| {}).is_err());
     assert!(messages(&session).is_empty() && session.transcript().is_empty());
 }
+
+#[test]
+fn a_failure_after_an_edit_does_not_trust_what_was_overwritten() {
+    let mut session = session(&["hello", "again"]);
+    session.set_system(Some("be kind"));
+    say(&mut session, "hi");
+    let transcript = session.transcript().to_vec();
+    for failing in [1, 2] {
+        session.set_system(Some("be very brief"));
+        session.model().runner.fail_in.store(failing, std::sync::atomic::Ordering::Relaxed);
+        session.say("a longer message", &Request::default(), &mut |_| {}).unwrap_err();
+        assert_eq!(session.transcript(), transcript);
+        session.set_system(Some("be kind"));
+        session.model().runner.fail_in.store(0, std::sync::atomic::Ordering::Relaxed);
+        let common = encode(&session, "<|im_start|>system\nbe ").len();
+        assert_eq!(session.position(), common);
+        assert_as_fresh(&mut session);
+        session.regenerate(&Request::default(), &mut |_| {}).unwrap();
+        assert_eq!(session.transcript(), transcript);
+    }
+}

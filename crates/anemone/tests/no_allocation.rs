@@ -1,0 +1,82 @@
+//! After their first tokens, sampler and detokenizer allocate nothing.
+#![allow(unsafe_code, reason = "counting what is allocated takes an allocator")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use anemone::{Detokenizer, Generation, Sampler, Tokenizer};
+
+thread_local! {
+    static ALLOCATED: Cell<usize> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: everything is passed on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let _ = ALLOCATED.try_with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller keeps the same contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: `pointer` came from `alloc` above, which is the system's.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn allocations(work: impl FnOnce()) -> usize {
+    let before = ALLOCATED.get();
+    work();
+    ALLOCATED.get() - before
+}
+
+#[test]
+fn the_count_counts() {
+    assert_eq!(allocations(|| drop(vec![1u8, 2])), 1);
+}
+
+#[test]
+fn sampling_allocates_nothing_after_the_first_token() {
+    let logits: Vec<f32> = (0..5000).map(|id| ((id * 7919) % 997) as f32 / 100.0).collect();
+    let plain = Generation { seed: Some(3), ..Generation::default() };
+    for settings in [
+        plain.clone(),
+        Generation { temperature: 0.8, ..plain.clone() },
+        Generation { temperature: 0.8, top_k: 40, top_p: 0.9, min_p: 0.05, repetition_penalty: 1.1, ..plain.clone() },
+        Generation { temperature: 5.0, top_p: 0.99, ..plain },
+    ] {
+        let mut sampler = Sampler::new(&settings, logits.len()).unwrap();
+        sampler.sample(&logits).unwrap();
+        let count = allocations(|| {
+            for _ in 0..50 {
+                sampler.sample(&logits).unwrap();
+            }
+        });
+        assert_eq!(count, 0, "{settings:?}");
+    }
+}
+
+#[test]
+fn detokenizing_allocates_nothing_after_the_first_token() {
+    let vocabulary: Vec<String> = ('a'..='z').enumerate().map(|(id, letter)| format!("\"{letter}\":{id}")).collect();
+    let json = format!(
+        r#"{{"version":"1.0","added_tokens":[],"decoder":{{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":true}},
+        "model":{{"type":"BPE","vocab":{{{}}},"merges":[]}}}}"#,
+        vocabulary.join(",")
+    );
+    let tokenizer = Tokenizer::from_bytes(json.as_bytes()).unwrap();
+    let mut detokenizer = Detokenizer::new(&tokenizer, &["abcdz".to_owned(), "xyz!".to_owned()]).unwrap();
+    detokenizer.push(0).unwrap();
+    let count = allocations(|| {
+        for token in 1..1000 {
+            detokenizer.push(token % 26).unwrap();
+        }
+    });
+    assert_eq!(count, 0);
+    assert_eq!(detokenizer.stopped(), None);
+}
