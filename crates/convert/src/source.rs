@@ -22,7 +22,7 @@ use self::safetensors::Folder;
 pub use self::tensor::Tensor;
 use crate::dequantize;
 use crate::error::{ConvertError, Result};
-use crate::tokenizer::{self, GenerationSettings, TokenizerFiles};
+use crate::tokenizer::{GenerationSettings, TokenizerFiles};
 
 /// The embedding, which an output projection may be tied to.
 const EMBEDDING: &str = "model.embed_tokens.weight";
@@ -81,7 +81,7 @@ impl Source {
     /// # Errors
     /// As [`Source::open`].
     pub fn from_gguf(file: Gguf) -> Result<Self> {
-        let generation = tokenizer::generation_of_gguf(&file)?;
+        let generation = GenerationSettings::from_gguf(&file)?;
         let config = gguf_config::read(&file, &generation)?;
         config.check(file.path())?;
         let mut names = HashMap::new();
@@ -102,7 +102,7 @@ impl Source {
     /// # Errors
     /// As [`Source::open`].
     pub fn from_folder(folder: Folder) -> Result<Self> {
-        let generation = tokenizer::generation_of_folder(&folder)?;
+        let generation = GenerationSettings::from_folder(&folder)?;
         let config = hf_config::read(folder.config(), &generation)?;
         config.check(folder.config().path())?;
         let path = folder.path().to_owned();
@@ -162,8 +162,8 @@ impl Source {
     /// [`ConvertError::Tokenizer`] if there is none or it cannot be understood.
     pub fn tokenizer(&self) -> Result<TokenizerFiles> {
         match &self.store {
-            Store::Gguf { file, .. } => tokenizer::of_gguf(file),
-            Store::Folder(folder) => tokenizer::of_folder(folder),
+            Store::Gguf { file, .. } => TokenizerFiles::from_gguf(file),
+            Store::Folder(folder) => TokenizerFiles::from_folder(folder.path()),
         }
     }
 

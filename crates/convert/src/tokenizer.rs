@@ -18,10 +18,8 @@ use std::path::Path;
 use tokenizers::Tokenizer;
 
 pub use self::generation::GenerationSettings;
-pub(crate) use self::generation::{of_folder as generation_of_folder, of_gguf as generation_of_gguf};
 use crate::error::{ConvertError, Result};
 use crate::source::gguf::Gguf;
-use crate::source::safetensors::Folder;
 
 /// What a program needs to turn chats into tokens and back.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -36,20 +34,51 @@ pub struct TokenizerFiles {
     pub special_tokens: BTreeMap<String, String>,
 }
 
-/// From a Hugging Face folder: its files as they are.
-pub(crate) fn of_folder(folder: &Folder) -> Result<TokenizerFiles> {
-    folder::read(folder.path())
+impl TokenizerFiles {
+    /// Those of a Hugging Face folder, as they are: `tokenizer.json`, with the templates and special tokens of
+    /// `tokenizer_config.json`, `special_tokens_map.json` and `chat_template.jinja`.
+    ///
+    /// # Errors
+    /// [`ConvertError::Tokenizer`] if there is no `tokenizer.json` or it cannot be loaded; files that are malformed or
+    /// too large.
+    pub fn from_folder(folder: &Path) -> Result<Self> {
+        folder::read(folder)
+    }
+
+    /// Rebuilt from the metadata of a GGUF file.
+    ///
+    /// # Errors
+    /// [`ConvertError::Tokenizer`] or [`ConvertError::Setting`] if the vocabulary is absent, of an unknown kind,
+    /// contradicts itself or exceeds a bound.
+    pub fn from_gguf(file: &Gguf) -> Result<Self> {
+        gguf::read(file)
+    }
 }
 
-/// From GGUF metadata: rebuilt.
-pub(crate) fn of_gguf(file: &Gguf) -> Result<TokenizerFiles> {
-    gguf::read(file)
-}
-
-/// Refuses a `tokenizer.json` that the `tokenizers` crate does not load.
-fn check(path: &Path, json: &str) -> Result<()> {
-    match json.parse::<Tokenizer>() {
-        Ok(_) => Ok(()),
-        Err(e) => Err(ConvertError::tokenizer(path, format!("not a tokenizer.json that can be loaded: {e}"))),
+/// Loads a `tokenizer.json`. `path` is for errors.
+///
+/// Files from outside are best loaded with this and not by the `tokenizers` crate alone, which trusts some parts of them
+/// and panics where they are wrong.
+///
+/// # Errors
+/// [`ConvertError::Tokenizer`] if the text is not JSON, or not a tokenizer that the `tokenizers` crate can load and use.
+pub fn load(path: &Path, json: &str) -> Result<Tokenizer> {
+    /// The part that is checked before the crate sees it.
+    #[derive(serde::Deserialize)]
+    struct Part {
+        normalizer: Option<serde_json::Value>,
+    }
+    let wrong = |problem: &dyn std::fmt::Display| {
+        ConvertError::tokenizer(path, format!("not a tokenizer.json that can be loaded: {problem}"))
+    };
+    let part: Part = serde_json::from_str(json).map_err(|e| wrong(&e))?;
+    if let Some(normalizer) = &part.normalizer {
+        character_map::check_all(normalizer).map_err(|problem| wrong(&problem))?;
+    }
+    // Version 0.23 of the crate panics on some objects that are JSON and not a tokenizer's.
+    match std::panic::catch_unwind(|| json.parse::<Tokenizer>()) {
+        Ok(Ok(tokenizer)) => Ok(tokenizer),
+        Ok(Err(e)) => Err(wrong(&e)),
+        Err(_) => Err(wrong(&"a part of it is not what the tokenizers crate expects")),
     }
 }

@@ -4,8 +4,49 @@
 //! by a zero byte. A walk that starts anywhere in the trie, with any byte, must stay in it, and what it finds must be the
 //! beginning of a text. (Format: `sentencepiece/src/normalizer.cc` and the Darts-clone trie that it holds.)
 
+use serde_json::Value;
+
 /// The largest map, in bytes. (That of NFKC, the usual one, has about 240 000.)
 const MAX_BYTES: usize = 16 << 20;
+
+/// Checks every map in the normalizer of a `tokenizer.json`, where they are written in base 64.
+pub(super) fn check_all(normalizer: &Value) -> Result<(), String> {
+    match normalizer {
+        Value::Object(map) => map.iter().try_for_each(|(key, value)| match value.as_str() {
+            Some(text) if key == "precompiled_charsmap" => {
+                check(&from_base64(text).ok_or("a map that is not base 64")?)
+            }
+            _ => check_all(value),
+        }),
+        Value::Array(list) => list.iter().try_for_each(check_all),
+        _ => Ok(()),
+    }
+}
+
+/// Bytes from padded base 64 of the usual alphabet.
+fn from_base64(text: &str) -> Option<Vec<u8>> {
+    let digits = text.trim_end_matches('=').as_bytes();
+    let mut bytes = Vec::with_capacity(digits.len() / 4 * 3);
+    let (mut bits, mut count) = (0u32, 0);
+    for digit in digits {
+        let value = match digit {
+            b'A'..=b'Z' => digit - b'A',
+            b'a'..=b'z' => digit - b'a' + 26,
+            b'0'..=b'9' => digit - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(value);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count) as u8);
+            bits &= (1 << count) - 1;
+        }
+    }
+    Some(bytes)
+}
 
 /// Refuses a map on which a look-up could leave the trie or the texts.
 pub(super) fn check(map: &[u8]) -> Result<(), String> {
@@ -54,4 +95,47 @@ pub(super) fn check(map: &[u8]) -> Result<(), String> {
 
 fn offset(unit: usize) -> usize {
     (unit >> 10) << ((unit & (1 << 9)) >> 6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base_64() {
+        for (text, expected) in
+            [("", &b""[..]), ("QQ==", b"A"), ("QUI=", b"AB"), ("QUJD", b"ABC"), ("+/+/", &[0xfb, 0xff, 0xbf])]
+        {
+            assert_eq!(from_base64(text).as_deref(), Some(expected), "{text}");
+        }
+        assert_eq!(from_base64("Q Q="), None);
+    }
+
+    fn map(units: &[(usize, u32)], texts: &[u8]) -> Vec<u8> {
+        let mut trie = [0u32; 256];
+        for (place, unit) in units {
+            trie[*place] = *unit;
+        }
+        let mut map = 1024u32.to_le_bytes().to_vec();
+        map.extend(trie.iter().flat_map(|unit| unit.to_le_bytes()));
+        map.extend(texts);
+        map
+    }
+
+    #[test]
+    fn look_ups_that_would_leave_the_map_are_refused() {
+        // "a" (97) leads from the root to a leaf at 97 ^ 64 with the value 0.
+        let unit = |offset: u32| offset << 10 | 1 << 8 | 97;
+        assert_eq!(check(&map(&[(97, unit(64))], b"b\0")), Ok(()));
+        assert!(check(&map(&[(97, unit(1 << 12))], b"b\0")).is_err(), "outside the trie");
+        assert!(check(&map(&[(97, unit(64)), (97 ^ 64, 1 << 31 | 5)], b"b\0")).is_err(), "outside the texts");
+        assert!(
+            check(&map(&[(97, unit(64)), (97 ^ 64, 1 << 31 | 1)], "ü\0".as_bytes())).is_err(),
+            "within a character"
+        );
+        assert!(check(&map(&[(0, 1 << 20)], b"")).is_err(), "the root leads outside");
+        assert!(check(b"abc").is_err() && check(&[0; 4]).is_err() && check(&[8, 0, 0, 0, 1]).is_err());
+        let value = serde_json::json!({"normalizers": [{"type": "Precompiled", "precompiled_charsmap": "AAAA"}]});
+        assert!(check_all(&value).is_err());
+    }
 }

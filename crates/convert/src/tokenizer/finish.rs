@@ -43,7 +43,7 @@ pub(super) fn finish(file: &Gguf, tokens: &[Token], parts: Parts) -> Result<Stri
 
 /// The post-processor that puts the begin and end tokens around a text, if the file asks for them.
 fn around(file: &Gguf, tokens: &[Token]) -> Result<Option<PostProcessorWrapper>> {
-    let generation = super::generation_of_gguf(file)?;
+    let generation = super::GenerationSettings::from_gguf(file)?;
     let bos = generation.bos.filter(|_| generation.add_bos);
     let eos = generation.eos.first().copied().filter(|_| generation.add_eos);
     if bos.is_none() && eos.is_none() {

@@ -21,7 +21,7 @@ pub(super) fn read(folder: &Path) -> Result<TokenizerFiles> {
     }
     let bytes = read_bounded(&path, MAX_TOKENIZER_JSON)?;
     let json = String::from_utf8(bytes).map_err(|e| ConvertError::tokenizer(&path, e))?;
-    super::check(&path, &json)?;
+    super::load(&path, &json)?;
     let mut files = TokenizerFiles { json, ..TokenizerFiles::default() };
     // The later file has the last word.
     for name in ["special_tokens_map.json", "tokenizer_config.json"] {

@@ -53,8 +53,25 @@ const END_OF_TURN: &[&str] = &[
     "[EOT]",
 ];
 
-/// From the metadata of a GGUF file.
-pub(crate) fn of_gguf(file: &Gguf) -> Result<GenerationSettings> {
+impl GenerationSettings {
+    /// From the metadata of a GGUF file.
+    ///
+    /// # Errors
+    /// [`ConvertError::Setting`](crate::ConvertError::Setting) for keys of the wrong type.
+    pub fn from_gguf(file: &Gguf) -> Result<Self> {
+        of_gguf(file)
+    }
+
+    /// From `generation_config.json`, `config.json` and `tokenizer_config.json`.
+    ///
+    /// # Errors
+    /// Files that are malformed, and keys of the wrong type.
+    pub fn from_folder(folder: &Folder) -> Result<Self> {
+        of_folder(folder)
+    }
+}
+
+fn of_gguf(file: &Gguf) -> Result<GenerationSettings> {
     let metadata = file.metadata();
     let tokens = metadata.array("tokenizer.ggml.tokens", &[ValueKind::String])?;
     let count = tokens.map_or(0, |tokens| tokens.len());
@@ -106,8 +123,7 @@ fn sampling(metadata: &Metadata, name: &str) -> Result<Option<f32>> {
     Ok(metadata.f64(&format!("general.sampling.{name}"))?.map(|v| v as f32))
 }
 
-/// From `generation_config.json`, `config.json` and `tokenizer_config.json`.
-pub(crate) fn of_folder(folder: &Folder) -> Result<GenerationSettings> {
+fn of_folder(folder: &Folder) -> Result<GenerationSettings> {
     let config = folder.config();
     let generation = folder.generation_config()?;
     let tokenizer_config = folder.path().join("tokenizer_config.json");

@@ -19,7 +19,7 @@ pub(super) fn read(file: &Gguf) -> Result<TokenizerFiles> {
     let tokens = vocabulary::read(file)?;
     let json = match metadata.str("tokenizer.huggingface.json")? {
         Some(json) => {
-            super::check(file.path(), json)?;
+            super::load(file.path(), json)?;
             json.to_owned()
         }
         None => {

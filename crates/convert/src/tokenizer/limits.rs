@@ -14,4 +14,4 @@ pub(crate) const MAX_TOKEN_BYTES: usize = 1 << 12;
 /// at most 16 characters long, if not told otherwise.)
 pub(crate) const MAX_PIECE_BYTES: usize = 512;
 /// The text of all merges together, in bytes.
-pub(crate) const MAX_MERGE_TEXT: usize = 256 << 20;
+pub(crate) const MAX_MERGE_TEXT: usize = 64 << 20;

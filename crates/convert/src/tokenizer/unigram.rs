@@ -7,7 +7,7 @@ use tokenizers::decoders::sequence::Sequence as Decoders;
 use tokenizers::decoders::strip::Strip;
 use tokenizers::models::unigram::Unigram;
 use tokenizers::normalizers::replace::ReplacePattern;
-use tokenizers::normalizers::{Precompiled, Prepend, Replace, Sequence as Normalizers, Strip as Trim};
+use tokenizers::normalizers::{Precompiled, Prepend, Replace, Sequence as Normalizers};
 
 use super::finish::{Parts, finish, ids};
 use super::sentencepiece::{SPACE, unknown};
@@ -54,8 +54,11 @@ pub(super) fn build(file: &Gguf, tokens: &[Token]) -> Result<String> {
         }
     }
     if metadata.bool("tokenizer.ggml.remove_extra_whitespaces")?.unwrap_or(false) {
-        normalizers.push(Trim::new(true, true).into());
-        normalizers.push(Replace::new(ReplacePattern::Regex(" {2,}".to_owned()), " ").map_err(wrong)?.into());
+        // Spaces only, not the other white space.
+        for (pattern, kept) in [("^ +| +$", ""), (" {2,}", " ")] {
+            let pattern = ReplacePattern::Regex(pattern.to_owned());
+            normalizers.push(Replace::new(pattern, kept).map_err(wrong)?.into());
+        }
     }
     let mut decoders =
         vec![Replace::new(SPACE, " ").map_err(wrong)?.into(), ByteFallback::new().into(), Fuse::new().into()];

@@ -1,0 +1,8 @@
+//! Checkpoints of all kinds, right and wrong, through the public face of the crate.
+
+mod gguf;
+mod hostile;
+mod smollm2;
+mod source;
+mod support;
+mod tokenizer;
