@@ -84,6 +84,12 @@ impl Source {
         let generation = GenerationSettings::from_gguf(&file)?;
         let config = gguf_config::read(&file, &generation)?;
         config.check(file.path())?;
+        if let Some(tokens) = file.metadata().get("tokenizer.ggml.tokens").and_then(gguf::Value::as_array)
+            && tokens.len() > config.vocab_size
+        {
+            let problem = format!("{} tokens, but the embedding has {} rows", tokens.len(), config.vocab_size);
+            return Err(ConvertError::setting(file.path(), "tokenizer.ggml.tokens", problem));
+        }
         let mut names = HashMap::new();
         for info in file.tensors().iter() {
             if let Some(name) = gguf::to_hugging_face(&info.name)

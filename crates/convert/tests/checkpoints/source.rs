@@ -213,6 +213,10 @@ fn what_is_not_supported_is_named() {
         &gguf(model.gguf(3).tensor_f32("blk.00.attn_q.weight", &[1], &[0.0])),
         "are both model.layers.0.self_attn.q_proj.weight",
     );
+    let tokens = vec!["x"; 25];
+    let too_many = model.gguf_settings(3).strings("tokenizer.ggml.tokens", &tokens);
+    let too_many = too_many.tensor_f32("token_embd.weight", &[24, 16], &[0.0; 24 * 16]);
+    contains(&gguf(too_many), "25 tokens, but the embedding has 24 rows");
     contains(&gguf(model.gguf_settings(3)), "token_embd.weight, is absent");
     let embedding = model.gguf_settings(3).tensor_f32("token_embd.weight", &[24, 16], &[0.0; 24 * 16]);
     contains(&gguf(embedding), "and 11 more");
