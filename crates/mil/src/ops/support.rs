@@ -1,6 +1,7 @@
 //! What several operations share.
 
 pub mod affine;
+pub mod bits;
 pub mod blocks;
 pub mod broadcast;
 pub mod channels;
@@ -15,4 +16,5 @@ pub mod palette;
 pub mod reduce;
 pub mod slicing;
 pub mod sort;
+pub mod sparse;
 pub mod strided;

@@ -5,6 +5,14 @@ use super::elementwise::expect_float;
 use crate::op::{OpError, Operands};
 use crate::tensor::Data;
 
+/// Checks that the quantized tensor (parameter 0) is of integers.
+///
+/// # Errors
+/// If it is not.
+pub fn expect_quantized(x: &dyn Operands) -> Result<(), OpError> {
+    if x.dtype(0).is_int() { Ok(()) } else { Err(x.bad(0, "a tensor of integers", x.dtype(0))) }
+}
+
 /// Which parameters of an operation are what; the quantized or to be quantized tensor is parameter 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Affine {

@@ -3,6 +3,8 @@
 use smallvec::SmallVec;
 
 use crate::op::{OpError, Operands};
+use crate::tensor::Data;
+use crate::types::DType;
 
 /// Checks that `blocks`, the shape of parameter `param`, cuts every axis of `shape` into equal parts.
 ///
@@ -13,6 +15,47 @@ pub fn check(x: &dyn Operands, param: usize, shape: &[usize], blocks: &[usize]) 
         && !shape.is_empty()
         && shape.iter().zip(blocks).all(|(&n, &parts)| parts > 0 && n % parts == 0);
     if fits { Ok(()) } else { Err(x.bad(param, format!("a shape that divides {shape:?} axis by axis"), blocks)) }
+}
+
+/// Checks that parameter `offset`, if it was given, goes with the scales of parameter `scale`, for data of element type
+/// `dtype`.
+///
+/// # Errors
+/// If it does not.
+pub fn expect_offset(x: &dyn Operands, offset: usize, scale: usize, dtype: DType) -> Result<(), OpError> {
+    if !x.has(offset) {
+        return Ok(());
+    }
+    let (found, shape) = x.ty_at(offset, 0);
+    if shape == x.shape(scale) && (found.is_float() || found.is_int() && found == dtype) {
+        Ok(())
+    } else {
+        Err(x.bad(offset, format!("{dtype} or floats of shape {:?}", x.shape(scale)), x.ty(offset)))
+    }
+}
+
+/// The offset of each block.
+#[derive(Clone, Copy, Debug)]
+pub struct Offsets<'a>(Option<Data<'a>>);
+
+impl<'a> Offsets<'a> {
+    /// The offsets that parameter `param` holds; all 0 if it was left out.
+    ///
+    /// # Errors
+    /// If they are not known.
+    pub fn new(x: &'a dyn Operands, param: usize) -> Result<Self, OpError> {
+        Ok(Self(if x.has(param) { Some(x.data(param)?) } else { None }))
+    }
+
+    /// The offset of a block.
+    #[must_use]
+    pub fn of(self, block: usize) -> f32 {
+        match self.0 {
+            Some(Data::F32(all)) => all[block],
+            Some(Data::I32(all)) => all[block] as f32,
+            Some(Data::Bool(_)) | None => 0.0,
+        }
+    }
 }
 
 /// A tensor's cut into blocks.

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use crate::op::{OpError, Operands, normalize_axis};
+use super::dims;
+use crate::op::{OpError, Operands};
 
 /// Which axes a lane runs along, by axis.
 pub type Axes = SmallVec<[bool; 6]>;
@@ -19,12 +20,7 @@ pub fn axes(x: &dyn Operands, param: usize, rank: usize) -> Result<Axes, OpError
         return Ok(Axes::from_elem(true, rank));
     }
     let mut chosen = Axes::from_elem(false, rank);
-    for &axis in x.i32s(param)? {
-        match normalize_axis(axis, rank).map(|a| &mut chosen[a]) {
-            Some(slot) if !*slot => *slot = true,
-            _ => return Err(x.bad(param, format!("distinct axes of a tensor of rank {rank}"), x.i32s(param)?)),
-        }
-    }
+    dims::axes(x, param, rank)?.into_iter().for_each(|axis| chosen[axis] = true);
     Ok(chosen)
 }
 
@@ -33,11 +29,8 @@ pub fn axes(x: &dyn Operands, param: usize, rank: usize) -> Result<Axes, OpError
 /// # Errors
 /// If it is not known or out of range.
 pub fn axis_or_last(x: &dyn Operands, param: usize, rank: usize) -> Result<Axes, OpError> {
-    let axis = x.i32_or(param, -1)?;
-    let axis =
-        normalize_axis(axis, rank).ok_or_else(|| x.bad(param, format!("an axis of a tensor of rank {rank}"), axis))?;
     let mut chosen = Axes::from_elem(false, rank);
-    chosen[axis] = true;
+    chosen[dims::axis_or(x, param, rank, -1)?] = true;
     Ok(chosen)
 }
 
