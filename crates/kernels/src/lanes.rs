@@ -60,7 +60,6 @@ pub(crate) trait Lanes: Copy {
     fn isplat(self, v: i32) -> Self::I;
     /// 32-bit integers, little endian.
     fn iload(self, p: &[u8; 64]) -> Self::I;
-    fn istore(self, v: Self::I, p: &mut [i32; 16]);
     fn iand(self, a: Self::I, b: Self::I) -> Self::I;
     fn ior(self, a: Self::I, b: Self::I) -> Self::I;
     fn iadd(self, a: Self::I, b: Self::I) -> Self::I;
@@ -71,8 +70,8 @@ pub(crate) trait Lanes: Copy {
     fn to_f32(self, a: Self::I) -> Self::F;
     /// To the nearest, ties to even; only for values within i32.
     fn to_i32(self, a: Self::F) -> Self::I;
-    fn bits(self, a: Self::F) -> Self::I;
-    fn from_bits(self, a: Self::I) -> Self::F;
+    fn as_bits(self, a: Self::F) -> Self::I;
+    fn as_float(self, a: Self::I) -> Self::F;
 
     /// `table[i & 15]`: only the low four bits of each lane count.
     fn lookup16(self, table: Self::F, i: Self::I) -> Self::F;
@@ -90,7 +89,7 @@ pub(crate) trait Lanes: Copy {
 
     #[inline(always)]
     fn abs(self, a: Self::F) -> Self::F {
-        self.from_bits(self.iand(self.bits(a), self.isplat(0x7fff_ffff)))
+        self.as_float(self.iand(self.as_bits(a), self.isplat(0x7fff_ffff)))
     }
     #[inline(always)]
     fn neg(self, a: Self::F) -> Self::F {
@@ -99,8 +98,8 @@ pub(crate) trait Lanes: Copy {
     /// The magnitude of `a` with the sign of `sign`.
     #[inline(always)]
     fn copysign(self, a: Self::F, sign: Self::F) -> Self::F {
-        let top = self.iand(self.bits(sign), self.isplat(i32::MIN));
-        self.from_bits(self.ior(self.bits(self.abs(a)), top))
+        let top = self.iand(self.as_bits(sign), self.isplat(i32::MIN));
+        self.as_float(self.ior(self.as_bits(self.abs(a)), top))
     }
     /// The sum of the lanes, as a tree: lane `i` with lane `i + 8`, then 4, 2, 1.
     #[inline(always)]

@@ -17,11 +17,19 @@
 //! - A product over `n` tokens gives, for each token, the bits of the product over that token alone.
 //! - NaN payloads and the sign of a NaN are not promised.
 #![warn(missing_docs)]
+#![allow(clippy::needless_range_loop, reason = "register tiles are indexed by token, chunk and vector together")]
 
+pub mod attention;
 pub mod buffer;
 pub mod convert;
+pub mod elementwise;
 pub mod isa;
 mod lanes;
 pub mod linear;
+mod math;
+pub mod norm;
+pub mod reduce;
+pub mod rope;
+pub mod softmax;
 
 pub use isa::Isa;

@@ -242,14 +242,20 @@ fn chunks<S: Lanes, P: Panel<S>, const T: usize, const C: usize>(
                 values[t] = &x[t][(at + c) * groups + g];
             }
             macro_rules! columns {
-                ($($j:literal)*) => {$(
+                ($($j:expr),*) => {$(
                     let w = panel.column(s, &shared[c], &group, $j);
                     for t in 0..T {
                         sums[c][t] = s.fma(w, s.splat(values[t][$j]), sums[c][t]);
                     }
                 )*};
             }
-            columns!(0 1 2 3 4 5 6 7);
+            if S::TILE == 1 {
+                for j in 0..8 {
+                    columns!(j);
+                }
+            } else {
+                columns!(0, 1, 2, 3, 4, 5, 6, 7);
+            }
         }
     }
     for c in 0..C {

@@ -120,7 +120,7 @@ impl Lanes for Avx2 {
         let n = self.to_i32(n);
         let half = run!([_mm256_srai_epi32::<1>(n[0]), _mm256_srai_epi32::<1>(n[1])]);
         let rest = both!(_mm256_sub_epi32, n, half);
-        let power = |n: [__m256i; 2]| self.from_bits(self.shl(self.iadd(n, self.isplat(127)), 23));
+        let power = |n: [__m256i; 2]| self.as_float(self.shl(self.iadd(n, self.isplat(127)), 23));
         self.mul(self.mul(p, power(half)), power(rest))
     }
 
@@ -131,13 +131,6 @@ impl Lanes for Avx2 {
     #[inline(always)]
     fn iload(self, p: &[u8; 64]) -> Self::I {
         run!([_mm256_loadu_si256(p.as_ptr().cast()), _mm256_loadu_si256(p.as_ptr().add(32).cast())])
-    }
-    #[inline(always)]
-    fn istore(self, v: Self::I, p: &mut [i32; 16]) {
-        run!({
-            _mm256_storeu_si256(p.as_mut_ptr().cast(), v[0]);
-            _mm256_storeu_si256(p.as_mut_ptr().add(8).cast(), v[1]);
-        })
     }
     #[inline(always)]
     fn iand(self, a: Self::I, b: Self::I) -> Self::I {
@@ -170,18 +163,18 @@ impl Lanes for Avx2 {
         both!(_mm256_cvtps_epi32, a)
     }
     #[inline(always)]
-    fn bits(self, a: Self::F) -> Self::I {
+    fn as_bits(self, a: Self::F) -> Self::I {
         both!(_mm256_castps_si256, a)
     }
     #[inline(always)]
-    fn from_bits(self, a: Self::I) -> Self::F {
+    fn as_float(self, a: Self::I) -> Self::F {
         both!(_mm256_castsi256_ps, a)
     }
 
     #[inline(always)]
     fn lookup16(self, table: Self::F, i: Self::I) -> Self::F {
         // The permutation looks at three bits; the fourth, moved to the sign, chooses between the two halves.
-        let high = self.from_bits(self.shl(i, 28));
+        let high = self.as_float(self.shl(i, 28));
         let pick = |i: __m256i, high: __m256| {
             run!(_mm256_blendv_ps(_mm256_permutevar8x32_ps(table[0], i), _mm256_permutevar8x32_ps(table[1], i), high))
         };

@@ -104,10 +104,6 @@ impl Lanes for Avx512 {
         run!(_mm512_loadu_si512(p.as_ptr().cast()))
     }
     #[inline(always)]
-    fn istore(self, v: Self::I, p: &mut [i32; 16]) {
-        run!(_mm512_storeu_si512(p.as_mut_ptr().cast(), v))
-    }
-    #[inline(always)]
     fn iand(self, a: Self::I, b: Self::I) -> Self::I {
         run!(_mm512_and_si512(a, b))
     }
@@ -136,11 +132,11 @@ impl Lanes for Avx512 {
         run!(_mm512_cvtps_epi32(a))
     }
     #[inline(always)]
-    fn bits(self, a: Self::F) -> Self::I {
+    fn as_bits(self, a: Self::F) -> Self::I {
         run!(_mm512_castps_si512(a))
     }
     #[inline(always)]
-    fn from_bits(self, a: Self::I) -> Self::F {
+    fn as_float(self, a: Self::I) -> Self::F {
         run!(_mm512_castsi512_ps(a))
     }
 

@@ -144,13 +144,6 @@ impl Lanes for Neon {
         [four(0), four(1), four(2), four(3)]
     }
     #[inline(always)]
-    fn istore(self, v: Self::I, p: &mut [i32; 16]) {
-        let p = p.as_mut_ptr();
-        for (i, v) in v.into_iter().enumerate() {
-            run!(vst1q_s32(p.add(4 * i), v));
-        }
-    }
-    #[inline(always)]
     fn iand(self, a: Self::I, b: Self::I) -> Self::I {
         each!(vandq_s32, a, b)
     }
@@ -183,11 +176,11 @@ impl Lanes for Neon {
         each!(vcvtnq_s32_f32, a)
     }
     #[inline(always)]
-    fn bits(self, a: Self::F) -> Self::I {
+    fn as_bits(self, a: Self::F) -> Self::I {
         each!(vreinterpretq_s32_f32, a)
     }
     #[inline(always)]
-    fn from_bits(self, a: Self::I) -> Self::F {
+    fn as_float(self, a: Self::I) -> Self::F {
         each!(vreinterpretq_f32_s32, a)
     }
 
@@ -240,6 +233,14 @@ impl Lanes for Neon {
 }
 
 impl Neon {
+    #[inline(always)]
+    fn istore(self, v: [int32x4_t; 4], p: &mut [i32; 16]) {
+        let p = p.as_mut_ptr();
+        for (i, v) in v.into_iter().enumerate() {
+            run!(vst1q_s32(p.add(4 * i), v));
+        }
+    }
+
     #[inline(always)]
     fn transpose4(self, r: [float32x4_t; 4]) -> [float32x4_t; 4] {
         run!({

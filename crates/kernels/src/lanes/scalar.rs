@@ -117,10 +117,6 @@ impl Lanes for Scalar {
         std::array::from_fn(|i| i32::from_le_bytes(four(p, i)))
     }
     #[inline(never)]
-    fn istore(self, v: Self::I, p: &mut [i32; 16]) {
-        *p = v;
-    }
-    #[inline(never)]
     fn iand(self, a: Self::I, b: Self::I) -> Self::I {
         zip(a, b, |a, b| a & b)
     }
@@ -149,11 +145,11 @@ impl Lanes for Scalar {
         std::array::from_fn(|i| a[i].round_ties_even() as i32)
     }
     #[inline(never)]
-    fn bits(self, a: Self::F) -> Self::I {
+    fn as_bits(self, a: Self::F) -> Self::I {
         std::array::from_fn(|i| a[i].to_bits() as i32)
     }
     #[inline(never)]
-    fn from_bits(self, a: Self::I) -> Self::F {
+    fn as_float(self, a: Self::I) -> Self::F {
         std::array::from_fn(|i| f32::from_bits(a[i] as u32))
     }
 

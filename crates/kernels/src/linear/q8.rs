@@ -170,7 +170,7 @@ impl<'a, S: Lanes, const OFFSETS: bool> Panel<S> for PanelView<'a, S::F, OFFSETS
         if OFFSETS {
             s.sub(s.to_f32(byte), chunk.1)
         } else {
-            s.sub(s.from_bits(s.ior(byte, s.isplat(MAGIC.to_bits() as i32))), self.fixed)
+            s.sub(s.as_float(s.ior(byte, s.isplat(MAGIC.to_bits() as i32))), self.fixed)
         }
     }
     #[inline(always)]

@@ -1,0 +1,305 @@
+//! Attention of a group of query heads over the keys and values of their one key-value head.
+//!
+//! # Blocks
+//!
+//! The positions are cut into blocks of [`BLOCK`], always from position 0. A block gives, per query row, the largest score,
+//! the sum of the exponentials, and the weighted sum of the values, not yet divided; blocks are merged in order. So the
+//! bits depend neither on how blocks and heads are spread over threads ([`attend_block`] and [`merge`] give what
+//! [`attend`] gives), nor on how many tokens a call has.
+//!
+//! Inside a block a score is one chain of fused multiply-adds over the coordinates, a weighted sum one chain over the
+//! positions, both in order from zero.
+//!
+//! # Roofline
+//!
+//! Per position and key-value head `4 · dim` bytes of f16 keys and values are read once for the whole group of query rows,
+//! and `4 · dim` operations done a query row. Keys are turned (64 positions at a time) so that a vector holds sixteen
+//! positions: no horizontal sums, and a tile of 4 query rows by 4 vectors reuses each load four times.
+
+mod block;
+#[cfg(test)]
+mod tests;
+
+use crate::isa::{Isa, Kernel};
+use crate::lanes::{Lanes, load_part, store_part};
+use crate::math::exp;
+use block::{Area, Block};
+
+/// Positions per block.
+pub const BLOCK: usize = 256;
+
+/// What keys and values may be made of: `u16` (f16 bits) or `f32`.
+pub trait Element: Copy + private::Load {}
+impl Element for u16 {}
+impl Element for f32 {}
+
+mod private {
+    use crate::lanes::Lanes;
+
+    pub trait Load: Sized {
+        const ZERO: Self;
+        #[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
+        fn lanes<S: Lanes>(s: S, p: &[Self; 16]) -> S::F;
+    }
+
+    impl Load for u16 {
+        const ZERO: u16 = 0;
+        #[inline(always)]
+        #[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
+        fn lanes<S: Lanes>(s: S, p: &[u16; 16]) -> S::F {
+            s.load_f16(p)
+        }
+    }
+
+    impl Load for f32 {
+        const ZERO: f32 = 0.0;
+        #[inline(always)]
+        #[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
+        fn lanes<S: Lanes>(s: S, p: &[f32; 16]) -> S::F {
+            s.load(p)
+        }
+    }
+}
+
+/// Which positions a token sees, on top of `0..len`.
+#[derive(Clone, Copy, Debug)]
+pub enum Mask<'a> {
+    /// All of them.
+    Full,
+    /// Token `t` sees positions `0..=first + t`.
+    Causal {
+        /// The position of token 0.
+        first: usize,
+    },
+    /// `values[t · stride + p]` is added to the score of position `p` for token `t`.
+    Additive {
+        /// The mask, at least `len` values for each token.
+        values: &'a [f32],
+        /// From the values of one token to those of the next.
+        stride: usize,
+    },
+}
+
+/// The rows of a matrix inside a larger slice.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<'a, E> {
+    /// Row `i` starts at `data[i · stride]`.
+    pub data: &'a [E],
+    /// From the start of one row to the next.
+    pub stride: usize,
+}
+
+/// The queries: `heads · width` rows of `dim` values.
+#[derive(Clone, Copy, Debug)]
+pub struct Queries<'a> {
+    /// Token `t` of head `h` starts at `data[h · head_stride + t · token_stride]`.
+    pub data: &'a [f32],
+    /// From one head to the next.
+    pub head_stride: usize,
+    /// From one token to the next.
+    pub token_stride: usize,
+}
+
+/// One group of query heads, with the head of keys and values that they share.
+#[derive(Clone, Copy, Debug)]
+pub struct Group<'a, E> {
+    /// Query heads in the group.
+    pub heads: usize,
+    /// Tokens.
+    pub width: usize,
+    /// Values per head.
+    pub dim: usize,
+    /// What scores are multiplied with.
+    pub scale: f32,
+    /// The queries.
+    pub queries: Queries<'a>,
+    /// `[len, dim]`.
+    pub keys: Rows<'a, E>,
+    /// `[len, dim]`.
+    pub values: Rows<'a, E>,
+    /// How many positions there are; at least 1.
+    pub len: usize,
+    /// Which of them a token sees.
+    pub mask: Mask<'a>,
+}
+
+impl<'a, E: Element> Group<'a, E> {
+    /// Query rows: row `h · width + t` is token `t` of head `h`.
+    pub fn rows(&self) -> usize {
+        self.heads * self.width
+    }
+
+    /// How many blocks the positions that any token sees are cut into.
+    pub fn blocks(&self) -> usize {
+        self.seen().div_ceil(BLOCK)
+    }
+
+    /// The end of the positions that any token sees.
+    fn seen(&self) -> usize {
+        self.limit(self.width - 1)
+    }
+
+    /// The end of the positions that token `t` sees.
+    #[inline(always)]
+    fn limit(&self, t: usize) -> usize {
+        match self.mask {
+            Mask::Causal { first } => self.len.min(first + t + 1),
+            _ => self.len,
+        }
+    }
+
+    #[inline(always)]
+    fn query(&self, row: usize) -> &'a [f32] {
+        let (h, t) = (row / self.width, row % self.width);
+        &self.queries.data[h * self.queries.head_stride + t * self.queries.token_stride..][..self.dim]
+    }
+
+    fn check(&self) {
+        let Self { heads, width, dim, len, .. } = *self;
+        assert!(heads > 0 && width > 0 && dim > 0 && len > 0, "attention over nothing: {heads} {width} {dim} {len}");
+        for (what, rows) in [("keys", self.keys), ("values", self.values)] {
+            let need = (len - 1) * rows.stride + dim;
+            assert!(rows.data.len() >= need, "attention: {} of {what}, {need} needed", rows.data.len());
+        }
+        let q = &self.queries;
+        let need = (heads - 1) * q.head_stride + (width - 1) * q.token_stride + dim;
+        assert!(q.data.len() >= need, "attention: {} of queries, {need} needed", q.data.len());
+        if let Mask::Additive { values, stride } = self.mask {
+            let need = (width - 1) * stride + len;
+            assert!(values.len() >= need, "attention: {} of mask, {need} needed", values.len());
+        }
+    }
+}
+
+/// How many f32 of scratch [`attend`] and [`attend_block`] need for `rows` query rows of `dim` values.
+pub const fn scratch_len(rows: usize, dim: usize) -> usize {
+    dim * block::TURNED + rows * BLOCK + part_len(rows, dim) + 2 * rows
+}
+
+/// How many f32 one block's result takes: per row `dim` sums, the largest score, the sum of the exponentials.
+pub const fn part_len(rows: usize, dim: usize) -> usize {
+    rows * (dim + 2)
+}
+
+/// Attention over all positions: `out[row]` for row `h · width + t`, `[rows, dim]` without gaps.
+///
+/// A row that sees nothing (scores all -infinity) becomes NaN, as softmax says. `scratch` is at least [`scratch_len`].
+pub fn attend<E: Element>(isa: Isa, group: &Group<'_, E>, scratch: &mut [f32], out: &mut [f32]) {
+    group.check();
+    let (rows, dim) = (group.rows(), group.dim);
+    assert_eq!(out.len(), rows * dim, "attention: out has {} values, {rows} rows of {dim} needed", out.len());
+    isa.run(Whole { group, scratch: checked(scratch, rows, dim), out });
+}
+
+/// One block of positions (`block < group.blocks()`): the result goes to `part`, [`part_len`] long.
+pub fn attend_block<E: Element>(isa: Isa, group: &Group<'_, E>, block: usize, scratch: &mut [f32], part: &mut [f32]) {
+    group.check();
+    let (rows, dim) = (group.rows(), group.dim);
+    assert!(block < group.blocks(), "attention: block {block} of {}", group.blocks());
+    assert_eq!(part.len(), part_len(rows, dim), "attention: the part has {} values", part.len());
+    isa.run(Block { group, index: block, area: Area::new(checked(scratch, rows, dim), rows, dim), part });
+}
+
+/// Merges the results of all blocks, `parts` holding them one after another in order, into `out`, `[rows, dim]`.
+pub fn merge(isa: Isa, rows: usize, dim: usize, parts: &[f32], out: &mut [f32]) {
+    let part = part_len(rows, dim);
+    assert!(part > 0 && !parts.is_empty() && parts.len().is_multiple_of(part), "merge: {} values", parts.len());
+    assert_eq!(out.len(), rows * dim, "merge: out has {} values, {rows} rows of {dim} needed", out.len());
+    isa.run(Merge { rows, dim, parts, out });
+}
+
+fn checked(scratch: &mut [f32], rows: usize, dim: usize) -> &mut [f32] {
+    let need = scratch_len(rows, dim);
+    assert!(scratch.len() >= need, "attention: scratch of {}, {need} needed", scratch.len());
+    &mut scratch[..need]
+}
+
+struct Whole<'a, E> {
+    group: &'a Group<'a, E>,
+    scratch: &'a mut [f32],
+    out: &'a mut [f32],
+}
+
+impl<E: Element> Kernel for Whole<'_, E> {
+    type Out = ();
+    #[inline(always)]
+    fn run<S: Lanes>(self, s: S) {
+        let (rows, dim) = (self.group.rows(), self.group.dim);
+        let (running, scratch) = self.scratch.split_at_mut(2 * rows);
+        let (part, scratch) = scratch.split_at_mut(part_len(rows, dim));
+        self.out.fill(0.0);
+        start(running);
+        for index in 0..self.group.blocks() {
+            Block { group: self.group, index, area: Area::new(scratch, rows, dim), part: &mut *part }.run(s);
+            add(s, dim, part, running, self.out);
+        }
+        finish(s, dim, running, self.out);
+    }
+}
+
+struct Merge<'a> {
+    rows: usize,
+    dim: usize,
+    parts: &'a [f32],
+    out: &'a mut [f32],
+}
+
+impl Kernel for Merge<'_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<S: Lanes>(self, s: S) {
+        self.out.fill(0.0);
+        // A row at a time, so that the running figures need no scratch.
+        for (row, out) in self.out.chunks_exact_mut(self.dim).enumerate() {
+            let mut running = [0.0; 2];
+            start(&mut running);
+            for part in self.parts.chunks_exact(part_len(self.rows, self.dim)) {
+                add(s, self.dim, &part[row * (self.dim + 2)..][..self.dim + 2], &mut running, out);
+            }
+            finish(s, self.dim, &running, out);
+        }
+    }
+}
+
+/// Nothing seen yet: the largest score is -infinity, the sum 0.
+fn start(running: &mut [f32]) {
+    for row in running.as_chunks_mut().0 {
+        *row = [f32::NEG_INFINITY, 0.0];
+    }
+}
+
+/// Adds a block's result to the running figures (largest score and sum, per row) and the sums in `out`.
+#[inline(always)]
+fn add<S: Lanes>(s: S, dim: usize, part: &[f32], running: &mut [f32], out: &mut [f32]) {
+    let rows = running.as_chunks_mut::<2>().0.iter_mut().zip(part.chunks_exact(dim + 2));
+    for (([max, sum], part), out) in rows.zip(out.chunks_exact_mut(dim)) {
+        let (values, figures) = part.split_at(dim);
+        let top = if figures[0] > *max { figures[0] } else { *max };
+        let zero = if top == f32::NEG_INFINITY { 0.0 } else { top };
+        let [old, new] = [*max, figures[0]].map(|m| exp_one(s, m - zero));
+        let (old_lanes, new_lanes) = (s.splat(old), s.splat(new));
+        for (out, values) in out.chunks_mut(16).zip(values.chunks(16)) {
+            let scaled = s.mul(load_part(s, out, 0.0), old_lanes);
+            store_part(s, s.fma(load_part(s, values, 0.0), new_lanes, scaled), out);
+        }
+        *sum = *sum * old + figures[1] * new;
+        *max = top;
+    }
+}
+
+/// Divides the sums by the sums of the exponentials.
+#[inline(always)]
+fn finish<S: Lanes>(s: S, dim: usize, running: &[f32], out: &mut [f32]) {
+    for ([_, sum], out) in running.as_chunks::<2>().0.iter().zip(out.chunks_exact_mut(dim)) {
+        for out in out.chunks_mut(16) {
+            store_part(s, s.div(load_part(s, out, 0.0), s.splat(*sum)), out);
+        }
+    }
+}
+
+#[inline(always)]
+fn exp_one<S: Lanes>(s: S, v: f32) -> f32 {
+    let mut l = [0.0; 16];
+    s.store(exp(s, s.splat(v)), &mut l);
+    l[0]
+}

@@ -1,0 +1,222 @@
+//! One block of positions against all query rows of a group.
+
+use super::{BLOCK, Element, Group, Mask};
+use crate::isa::Kernel;
+use crate::lanes::{Lanes, load_part, store_part};
+use crate::math::exp;
+use crate::reduce::max_lanes;
+
+/// How many positions of keys are turned at a time.
+pub(super) const TURNED: usize = 64;
+
+/// Where a block keeps what it needs in between.
+pub(super) struct Area<'a> {
+    /// `[dim][TURNED / 16][16]`: keys, turned.
+    turned: &'a mut [[[f32; 16]; TURNED / 16]],
+    /// `[rows][BLOCK]`: scores, then weights.
+    scores: &'a mut [[f32; BLOCK]],
+}
+
+impl<'a> Area<'a> {
+    pub(super) fn new(scratch: &'a mut [f32], rows: usize, dim: usize) -> Self {
+        let (turned, scratch) = scratch.split_at_mut(dim * TURNED);
+        Self { turned: turned.as_chunks_mut().0.as_chunks_mut().0, scores: scratch[..rows * BLOCK].as_chunks_mut().0 }
+    }
+}
+
+pub(super) struct Block<'a, E> {
+    pub(super) group: &'a Group<'a, E>,
+    pub(super) index: usize,
+    pub(super) area: Area<'a>,
+    /// `[rows][dim + 2]`.
+    pub(super) part: &'a mut [f32],
+}
+
+impl<E: Element> Kernel for Block<'_, E> {
+    type Out = ();
+    #[inline(always)]
+    fn run<S: Lanes>(mut self, s: S) {
+        let group = self.group;
+        let start = self.index * BLOCK;
+        let end = group.seen().min(start + BLOCK);
+        let rows = group.rows();
+        for at in (start..end).step_by(TURNED) {
+            self.turn(s, at, end.min(at + TURNED));
+            let mut row = 0;
+            while row < rows {
+                let column = at - start;
+                row += match rows - row {
+                    4.. if S::TILE >= 8 => self.score::<S, 4, 4>(s, row, column),
+                    3 if S::TILE >= 8 => self.score::<S, 3, 4>(s, row, column),
+                    2.. if S::TILE >= 4 => self.score::<S, 2, 2>(s, row, column),
+                    _ if S::TILE >= 4 => self.score::<S, 1, 4>(s, row, column),
+                    _ => self.score::<S, 1, 1>(s, row, column),
+                };
+            }
+        }
+        for row in 0..rows {
+            self.weights(s, row, start, end);
+        }
+        let mut row = 0;
+        while row < rows {
+            row += match rows - row {
+                4.. if S::TILE >= 8 => self.weigh::<S, 4, 4>(s, row, start, end),
+                3 if S::TILE >= 8 => self.weigh::<S, 3, 4>(s, row, start, end),
+                2.. if S::TILE >= 4 => self.weigh::<S, 2, 2>(s, row, start, end),
+                _ if S::TILE >= 4 => self.weigh::<S, 1, 4>(s, row, start, end),
+                _ => self.weigh::<S, 1, 1>(s, row, start, end),
+            };
+        }
+    }
+}
+
+impl<E: Element> Block<'_, E> {
+    /// Turns keys `at..end` (at most [`TURNED`]) into columns; positions that are not there become zeros.
+    #[inline(always)]
+    fn turn<S: Lanes>(&mut self, s: S, at: usize, end: usize) {
+        let Group { keys, dim, .. } = *self.group;
+        for d in (0..dim).step_by(16) {
+            let turned = &mut self.area.turned[d..dim.min(d + 16)];
+            for v in 0..(end - at).div_ceil(16) {
+                let mut lines = [s.splat(0.0); 16];
+                for (i, line) in lines.iter_mut().enumerate() {
+                    let position = at + 16 * v + i;
+                    if position < end {
+                        let key = &keys.data[position * keys.stride + d..][..turned.len()];
+                        *line = load_element(s, key);
+                    }
+                }
+                for (column, turned) in s.transpose(lines).into_iter().zip(&mut *turned) {
+                    s.store(column, &mut turned[v]);
+                }
+            }
+        }
+    }
+
+    /// The products of queries `row..row + T` with the turned keys, into the scores from `column` on; `C` vectors of
+    /// sixteen positions at a time. Gives `T`.
+    #[inline(always)]
+    fn score<S: Lanes, const T: usize, const C: usize>(&mut self, s: S, row: usize, column: usize) -> usize {
+        let dim = self.group.dim;
+        let mut queries: [&[f32]; T] = [&[]; T];
+        for (t, query) in queries.iter_mut().enumerate() {
+            *query = &self.group.query(row + t)[..dim];
+        }
+        let turned = &self.area.turned[..dim];
+        for first in (0..TURNED / 16).step_by(C) {
+            let mut sums = [[s.splat(0.0); C]; T];
+            for d in 0..dim {
+                let mut keys = [s.splat(0.0); C];
+                for c in 0..C {
+                    keys[c] = s.load(&turned[d][first + c]);
+                }
+                for t in 0..T {
+                    let q = s.splat(queries[t][d]);
+                    for c in 0..C {
+                        sums[t][c] = s.fma(keys[c], q, sums[t][c]);
+                    }
+                }
+            }
+            for t in 0..T {
+                for c in 0..C {
+                    let out = &mut self.area.scores[row + t].as_chunks_mut::<16>().0[column / 16 + first + c];
+                    s.store(sums[t][c], out);
+                }
+            }
+        }
+        T
+    }
+
+    /// Scores to weights: scale, mask, and `e^(score − max)`, with the largest score and the sum into the part.
+    #[inline(always)]
+    fn weights<S: Lanes>(&mut self, s: S, row: usize, start: usize, end: usize) {
+        let Group { width, scale, mask, dim, .. } = *self.group;
+        let token = row % width;
+        let seen = self.group.limit(token).clamp(start, end) - start;
+        let (scores, rest) = self.area.scores[row][..(end - start).next_multiple_of(16)].split_at_mut(seen);
+        rest.fill(f32::NEG_INFINITY);
+        let factor = s.splat(scale);
+        match mask {
+            Mask::Additive { values, stride } => {
+                let mask = &values[token * stride + start..][..seen];
+                for (part, mask) in scores.chunks_mut(16).zip(mask.chunks(16)) {
+                    let scaled = s.mul(load_part(s, part, 0.0), factor);
+                    store_part(s, s.add(scaled, load_part(s, mask, 0.0)), part);
+                }
+            }
+            _ => {
+                for part in scores.chunks_mut(16) {
+                    store_part(s, s.mul(load_part(s, part, 0.0), factor), part);
+                }
+            }
+        }
+        let max = max_lanes(s, scores);
+        let zero = s.splat(if max == f32::NEG_INFINITY { 0.0 } else { max });
+        let mut sum = s.splat(0.0);
+        let vectors = self.area.scores[row].as_chunks_mut::<16>().0;
+        for part in &mut vectors[..(end - start).div_ceil(16)] {
+            let weight = exp(s, s.sub(s.load(part), zero));
+            sum = s.add(sum, weight);
+            s.store(weight, part);
+        }
+        self.part[row * (dim + 2) + dim..][..2].copy_from_slice(&[max, s.sum(sum)]);
+    }
+
+    /// The sums of the values, weighted, for query rows `row..row + T`, `C` vectors of coordinates at a time. Gives `T`.
+    #[inline(always)]
+    fn weigh<S: Lanes, const T: usize, const C: usize>(&mut self, s: S, row: usize, start: usize, end: usize) -> usize {
+        let Group { values, width, dim, .. } = *self.group;
+        let mut last = start;
+        for t in 0..T {
+            last = last.max(self.group.limit((row + t) % width).min(end));
+        }
+        let mut weights: [&[f32]; T] = [&[]; T];
+        for (t, weights) in weights.iter_mut().enumerate() {
+            *weights = &self.area.scores[row + t][..last - start];
+        }
+        let mut d = 0;
+        while d < dim {
+            let wide = dim - d >= 16 * C;
+            let mut sums = [[s.splat(0.0); C]; T];
+            for i in 0..last - start {
+                let line = &values.data[(start + i) * values.stride + d..];
+                if wide {
+                    let line = line[..16 * C].as_chunks::<16>().0;
+                    for c in 0..C {
+                        let value = E::lanes(s, &line[c]);
+                        for t in 0..T {
+                            sums[t][c] = s.fma(value, s.splat(weights[t][i]), sums[t][c]);
+                        }
+                    }
+                } else {
+                    let value = load_element(s, &line[..16.min(dim - d)]);
+                    for t in 0..T {
+                        sums[t][0] = s.fma(value, s.splat(weights[t][i]), sums[t][0]);
+                    }
+                }
+            }
+            let step = if wide { 16 * C } else { 16.min(dim - d) };
+            for t in 0..T {
+                let out = &mut self.part[(row + t) * (dim + 2) + d..][..step];
+                for (c, out) in out.chunks_mut(16).enumerate() {
+                    store_part(s, sums[t][c], out);
+                }
+            }
+            d += step;
+        }
+        T
+    }
+}
+
+/// Up to sixteen elements; what is missing is zero.
+#[inline(always)]
+fn load_element<S: Lanes, E: Element>(s: S, p: &[E]) -> S::F {
+    match p.first_chunk::<16>() {
+        Some(all) => E::lanes(s, all),
+        None => {
+            let mut l = [E::ZERO; 16];
+            l[..p.len()].copy_from_slice(p);
+            E::lanes(s, &l)
+        }
+    }
+}
