@@ -11,6 +11,9 @@ use bytes::Bytes;
 /// Maps the file at `path` into memory, read-only, without copying it. Slices of the result are cheap and keep the map
 /// alive. An empty file gives empty bytes.
 ///
+/// The file must not be changed in place or cut short while its bytes are in use; replacing it by rename, or deleting
+/// it, is harmless.
+///
 /// # Errors
 /// Those of the operating system; a folder is refused as invalid input.
 pub fn map_file(path: &Path) -> io::Result<Bytes> {
@@ -19,7 +22,7 @@ pub fn map_file(path: &Path) -> io::Result<Bytes> {
         return Ok(Bytes::new());
     }
     // SAFETY: the map is private and read-only. Files of packages and checkpoints are replaced by rename, never
-    // rewritten in place, while a process has them open; the crate documents that contract.
+    // rewritten in place, while a process has them open; `map_file` documents that contract.
     let map = unsafe { memmap2::Mmap::map(&file)? };
     Ok(Bytes::from_owner(map))
 }
