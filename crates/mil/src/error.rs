@@ -2,7 +2,7 @@
 
 use anemone_package::PackageError;
 
-use crate::place::Place;
+use crate::place::{OneLine, Place};
 use crate::verify::Diagnostic;
 
 /// Why a program could not be read, written or loaded.
@@ -12,8 +12,8 @@ pub enum MilError {
     /// The package itself could not be opened or written.
     #[error(transparent)]
     Package(#[from] PackageError),
-    /// The file holds something that is not a program.
-    #[error("{place}: expected {expected}, found {found}")]
+    /// Something that is no program, in a package or about to be written to one.
+    #[error("{}", OneLine(format_args!("{place}: expected {expected}, found {found}")))]
     Malformed {
         /// Where.
         place: Place,
@@ -21,6 +21,20 @@ pub enum MilError {
         expected: String,
         /// What is there.
         found: String,
+    },
+    /// A package holds what a [`Model`](crate::Model) has no room for, and it would be lost if the model were written.
+    #[error("writing the model would lose {}; clear `Model::left_out` to lose it knowingly", all.join(", "))]
+    LeftOut {
+        /// What would be lost.
+        all: Vec<String>,
+    },
+    /// The elements of a constant that are made when the package is written could not be made or written.
+    #[error("{place}: cannot write the elements: {source}")]
+    Elements {
+        /// Where the constant is.
+        place: Place,
+        /// What went wrong.
+        source: std::io::Error,
     },
     /// The text is not that of a program.
     #[error("line {line}, column {column}: expected {expected}, found {found}")]
@@ -68,8 +82,12 @@ fn unknown(all: &[Diagnostic]) -> String {
     let by_name = crate::verify::unknown_ops(all);
     let mut text = format!("{} not supported:", count(by_name.len(), "operation is", "operations are"));
     for ((name, opset), places) in by_name {
-        text.push_str(&format!("\n  `{name}` of operation set {opset}, {}:", count(places.len(), "time", "times")));
-        places.iter().take(PLACES).for_each(|p| text.push_str(&format!("\n    {p}")));
+        text.push_str(&format!(
+            "\n  {}, {}:",
+            OneLine(format_args!("`{name}` of operation set {opset}")),
+            count(places.len(), "time", "times")
+        ));
+        places.iter().take(PLACES).for_each(|p| text.push_str(&format!("\n    {}", OneLine(p))));
         if places.len() > PLACES {
             text.push_str(&format!("\n    and {} more", places.len() - PLACES));
         }

@@ -8,6 +8,7 @@ pub mod case;
 mod compare;
 pub mod constant;
 pub mod decode;
+pub mod encode;
 pub mod error;
 pub mod interpret;
 pub mod layout;
@@ -30,6 +31,7 @@ mod wire;
 
 pub use constant::{BlobRef, Const, ConstError, TensorConst};
 pub use decode::{Blobs, decode, decode_model};
+pub use encode::encode;
 pub use error::MilError;
 pub use load::{load, load_package};
 pub use model::{Metadata, Model};

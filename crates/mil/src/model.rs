@@ -21,7 +21,7 @@ pub struct Model {
     pub updatable: bool,
     /// Inputs used for such training only.
     pub training_inputs: Vec<Port>,
-    /// What the package says that a `Model` has no room for, one sentence each. `encode` refuses to write
+    /// What the package says that a `Model` has no room for, one sentence each. [`encode`](mod@crate::encode) refuses to write
     /// a model while there is any, so nothing is lost unseen; clear it to lose it knowingly.
     pub left_out: Vec<String>,
 }

@@ -1,6 +1,6 @@
 //! Where in a program something is: what errors and diagnostics point at.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 /// A place in a program, from the outside in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,6 +53,24 @@ impl Place {
     pub fn part(mut self, part: impl Into<String>) -> Self {
         self.part = Some(part.into());
         self
+    }
+}
+
+/// Shows something with its control characters escaped: names come from files, and messages go to terminals, one a line.
+pub(crate) struct OneLine<T>(pub(crate) T);
+
+impl<T: fmt::Display> fmt::Display for OneLine<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        struct Escape<'a, 'b>(&'a mut fmt::Formatter<'b>);
+        impl fmt::Write for Escape<'_, '_> {
+            fn write_str(&mut self, s: &str) -> fmt::Result {
+                s.chars().try_for_each(|c| match c.is_control() {
+                    true => write!(self.0, "{}", c.escape_default()),
+                    false => self.0.write_char(c),
+                })
+            }
+        }
+        write!(Escape(f), "{}", self.0)
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use crate::build::is_identifier;
 use crate::constant::Const;
 use crate::model::Model;
-use crate::place::Place;
+use crate::place::{OneLine, Place};
 use crate::program::{Argument, Block, Function, Kind, Operation, Program, ValueId};
 use crate::tensor::Tensor;
 use crate::types::{Opset, StaticType, Type};
@@ -29,7 +29,7 @@ pub struct Diagnostic {
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.problem)
+        write!(f, "{}", OneLine(format_args!("{}: {}", self.place, self.problem)))
     }
 }
 

@@ -59,6 +59,11 @@ pub(crate) const BLOBS: [(DType, BlobType); 17] = [
     (DType::U32, BlobType::UInt32),
 ];
 
+/// The type of the weight file's blobs for an element type, if it has one.
+pub(crate) fn blob_type(dtype: DType) -> Option<BlobType> {
+    BLOBS.into_iter().find(|(d, _)| *d == dtype).map(|(_, blob)| blob)
+}
+
 /// The element type that a number of the schema means.
 pub(crate) fn dtype(number: i32) -> Option<DType> {
     DTYPES.into_iter().find(|(_, wire)| *wire as i32 == number).map(|(dtype, _)| dtype)

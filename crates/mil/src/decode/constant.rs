@@ -115,6 +115,9 @@ fn tensor(data: Option<&TensorData>, ty: StaticType) -> Result<Const, Fault> {
         }
         (None, D::String) if n == 0 => return Ok(Const::texts(ty.shape, Vec::new())),
         (None, _) if n == 0 => Bytes::new(),
+        (Some(TensorData::Bytes(b)), D::Bool) if b.values.iter().any(|&b| b > 1) => {
+            return Err(Fault::new("truth values of 0 and 1", "others"));
+        }
         (Some(TensorData::Bytes(b)), dtype) if dtype != D::String => b.values.clone(),
         (Some(TensorData::Floats(v)), D::F32) => {
             count(v.values.len())?;
