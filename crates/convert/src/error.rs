@@ -105,10 +105,56 @@ pub enum ConvertError {
         /// What was found and what was expected.
         problem: String,
     },
+    /// A weight that half floats cannot hold.
+    #[error(
+        "tensor {tensor:?} holds {value}, which half floats cannot: Core ML packages store weights and scales as half floats"
+    )]
+    Unrepresentable {
+        /// The tensor.
+        tensor: String,
+        /// The weight.
+        value: f32,
+    },
+    /// An option that does not fit the model.
+    #[error("{option}: {problem}")]
+    Options {
+        /// The option.
+        option: &'static str,
+        /// What was found and what was expected.
+        problem: String,
+    },
+    /// Too little room on the disk.
+    #[error("{}: the package needs {needed} bytes, and {free} are free; free some room or choose another folder", path.display())]
+    DiskFull {
+        /// The folder.
+        path: PathBuf,
+        /// Bytes that are needed.
+        needed: u64,
+        /// Bytes that are free.
+        free: u64,
+    },
+    /// The destination holds something else.
+    #[error("{}: there is something that is no converted model; choose another folder, or remove it", path.display())]
+    Occupied {
+        /// The destination.
+        path: PathBuf,
+    },
+    /// Stopped on request; nothing is left behind.
+    #[error("stopped: nothing was written")]
+    Stopped,
+    /// The package could not be written.
+    #[error(transparent)]
+    Write(#[from] anemone_mil::error::MilError),
+    /// The package could not be opened or finished.
+    #[error(transparent)]
+    Package(#[from] anemone_package::PackageError),
+    /// A fault of the converter, not of the checkpoint.
+    #[error("a fault of the converter: {problem}; please report it")]
+    Internal {
+        /// What went wrong.
+        problem: String,
+    },
 }
-
-const EXPECTED_SOURCE: &str =
-    "a GGUF file, or a Hugging Face folder with config.json and model.safetensors or model.safetensors.index.json";
 
 impl ConvertError {
     pub(crate) fn io(path: &Path, action: &'static str, source: io::Error) -> Self {

@@ -1,10 +1,17 @@
 //! Checkpoint (GGUF, safetensors) to a stateful Core ML package.
 
+mod arch;
+mod block;
+mod convert;
 pub mod dequantize;
 mod error;
+mod net;
+pub mod quantize;
 pub mod source;
 pub mod tokenizer;
 
+pub use convert::{Conversion, DECODE, DEFAULT_CONTEXT, DEFAULT_PREFILL, Estimate, Options, PREFILL};
 pub use error::{ConvertError, Result};
+pub use quantize::{SCHEMES, Scheme, Watch};
 pub use source::{Format, Source, Tensor};
 pub use tokenizer::{GenerationSettings, TokenizerFiles};

@@ -23,6 +23,7 @@
 //! ```
 
 pub mod blob;
+pub mod bundle;
 mod error;
 mod inside;
 pub mod limits;

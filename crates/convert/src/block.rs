@@ -1,0 +1,8 @@
+//! Parts that architectures are made of.
+
+pub(crate) mod attention;
+pub(crate) mod embedding;
+pub(crate) mod mask;
+pub(crate) mod mlp;
+pub(crate) mod norm;
+pub(crate) mod rope;

@@ -1,0 +1,106 @@
+//! Attention of grouped query heads over the cache, which the layer's new keys and values are written to first.
+
+use anemone_mil::ValueId;
+
+use super::rope::{Rotation, rotate};
+use crate::error::Result;
+use crate::net::{Net, int};
+
+/// What all layers of one call share.
+#[derive(Clone, Copy)]
+pub(crate) struct Shared {
+    pub(crate) cache: ValueId,
+    /// Position of the first token, (1).
+    pub(crate) start: ValueId,
+    /// Position after the last column that is written, (1).
+    pub(crate) stop: ValueId,
+    /// Added to the scores, (width, context).
+    pub(crate) mask: ValueId,
+    pub(crate) rotation: Rotation,
+}
+
+/// The positions of the columns that a call writes.
+pub(crate) fn columns(net: &mut Net<'_>, positions: ValueId) -> Result<(ValueId, ValueId)> {
+    let args = [("x", positions.into()), ("begin", [0].into()), ("end", [1].into())];
+    let start = net.op("slice_by_index", "cache_start", &args)?;
+    let stop = net.op("add", "cache_stop", &[("x", start.into()), ("y", int(net.width).into())])?;
+    Ok((start, stop))
+}
+
+/// Self-attention of layer `layer` on `x` (1, width, hidden size).
+pub(crate) fn attention(net: &mut Net<'_>, x: ValueId, shared: Shared, layer: usize, name: &str) -> Result<ValueId> {
+    let c = net.config();
+    let (heads, kv_heads, size, layers) = (c.heads, c.kv_heads, c.head_dim, c.layers);
+    let width = net.width;
+    let q = heads_of(net, x, heads, &format!("{name}.q_proj"))?;
+    let k = heads_of(net, x, kv_heads, &format!("{name}.k_proj"))?;
+    let v = heads_of(net, x, kv_heads, &format!("{name}.v_proj"))?;
+    let q = rotate(net, q, shared.rotation, &format!("{name}_q"))?;
+    let k = rotate(net, k, shared.rotation, &format!("{name}_k"))?;
+    write_columns(net, k, shared, layer, &format!("{name}_keys"))?;
+    let cache = write_columns(net, v, shared, layers + layer, &format!("{name}_values"))?;
+    let keys = read_layer(net, cache, layer, &format!("{name}_past_keys"))?;
+    let values = read_layer(net, cache, layers + layer, &format!("{name}_past_values"))?;
+
+    // The query heads of one group lie below one another, so that keys and values need no repetition.
+    let scale = 1.0 / (size as f32).sqrt();
+    let q = net.op("mul", &format!("{name}_q_scaled"), &[("x", q.into()), ("y", Net::half(scale))])?;
+    let group = heads / kv_heads;
+    let rows = group * width;
+    let q = net.reshape(q, &format!("{name}_q_groups"), &[1, kv_heads, rows, size])?;
+    let transposed = [("x", q.into()), ("y", keys.into()), ("transpose_x", false.into()), ("transpose_y", true.into())];
+    let scores = net.op("matmul", &format!("{name}_scores"), &transposed)?;
+    let context = net.context;
+    let scores = net.reshape(scores, &format!("{name}_scores_heads"), &[kv_heads, group, width, context])?;
+    let masked = net.op("add", &format!("{name}_masked"), &[("x", scores.into()), ("y", shared.mask.into())])?;
+    let weights = net.op("softmax", &format!("{name}_weights"), &[("x", masked.into()), ("axis", (-1).into())])?;
+    let weights = net.reshape(weights, &format!("{name}_weights_groups"), &[1, kv_heads, rows, context])?;
+    let plain =
+        [("x", weights.into()), ("y", values.into()), ("transpose_x", false.into()), ("transpose_y", false.into())];
+    let mixed = net.op("matmul", &format!("{name}_mixed"), &plain)?;
+    let mixed = net.reshape(mixed, &format!("{name}_mixed_heads"), &[1, heads, width, size])?;
+    let mixed =
+        net.op("transpose", &format!("{name}_mixed_tokens"), &[("x", mixed.into()), ("perm", [0, 2, 1, 3].into())])?;
+    let mixed = net.reshape(mixed, &format!("{name}_mixed_flat"), &[1, width, heads * size])?;
+    net.linear(mixed, &format!("{name}.o_proj"))
+}
+
+/// A projection of `x` split into heads: (1, heads, width, head size).
+fn heads_of(net: &mut Net<'_>, x: ValueId, heads: usize, tensor: &str) -> Result<ValueId> {
+    let (width, size) = (net.width, net.config().head_dim);
+    let y = net.linear(x, tensor)?;
+    let y = net.reshape(y, &format!("{tensor}_heads"), &[1, width, heads, size])?;
+    net.op("transpose", &format!("{tensor}_by_head"), &[("x", y.into()), ("perm", [0, 2, 1, 3].into())])
+}
+
+/// Writes `columns` (1, heads, width, size) at the call's positions of row `row` of the cache; the cache afterwards.
+fn write_columns(net: &mut Net<'_>, columns: ValueId, shared: Shared, row: usize, name: &str) -> Result<ValueId> {
+    let shape = net.shape(columns);
+    let (heads, size) = (int(shape[1]), int(shape[3]));
+    let row = int(row);
+    let mut corner = |suffix: &str, row: i32, head: i32, position: ValueId, dim: i32| {
+        let before = net.f.constant(&format!("{name}_{suffix}_before"), [row, head].into());
+        let after = net.f.constant(&format!("{name}_{suffix}_after"), [dim].into());
+        let values = [before, position, after];
+        let args = [("values", values.into()), ("axis", 0.into()), ("interleave", false.into())];
+        net.op("concat", &format!("{name}_{suffix}"), &args)
+    };
+    let begin = corner("begin", row, 0, shared.start, 0)?;
+    let end = corner("end", row + 1, heads, shared.stop, size)?;
+    let old = net.op("read_state", &format!("{name}_old"), &[("input", shared.cache.into())])?;
+    let new = net.op(
+        "slice_update",
+        &format!("{name}_new"),
+        &[("x", old.into()), ("update", columns.into()), ("begin", begin.into()), ("end", end.into())],
+    )?;
+    net.write_state(&format!("{name}_write"), shared.cache, new)?;
+    net.op("read_state", name, &[("input", shared.cache.into())])
+}
+
+/// Row `row` of the cache: (1, heads, context, size).
+fn read_layer(net: &mut Net<'_>, cache: ValueId, row: usize, name: &str) -> Result<ValueId> {
+    let shape = net.shape(cache);
+    let row = int(row);
+    let end = [row + 1, int(shape[1]), int(shape[2]), int(shape[3])];
+    net.op("slice_by_index", name, &[("x", cache.into()), ("begin", [row, 0, 0, 0].into()), ("end", end.into())])
+}

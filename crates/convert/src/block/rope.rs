@@ -1,0 +1,60 @@
+//! Rotary positions, by tables: the angles are computed here, in double precision, so no hardware multiplies a position in
+//! half floats (which cannot even hold integers above 2048).
+
+use anemone_mil::types::DType;
+use anemone_mil::{Const, ValueId};
+
+use crate::error::Result;
+use crate::net::{Net, int};
+
+/// Cosines and sines of the positions of one call, each (width, rotated dimensions ÷ 2).
+#[derive(Clone, Copy)]
+pub(crate) struct Rotation {
+    cos: ValueId,
+    sin: ValueId,
+    dimensions: usize,
+}
+
+/// Looks the angles of `positions` up.
+pub(crate) fn rotation(net: &mut Net<'_>, positions: ValueId) -> Result<Rotation> {
+    let rope = &net.config().rope;
+    let (frequencies, dimensions) = (rope.inverse_frequencies(), rope.dimensions);
+    let mut look_up = |name: &str, f: fn(f64) -> f64| {
+        let angles = (0..net.context).flat_map(|p| frequencies.iter().map(move |w| p as f64 * w));
+        let table: Vec<f32> = angles.map(|a| f(a) as f32).collect();
+        let table = net
+            .f
+            .constant(&format!("rope_{name}_table"), Const::floats(DType::F16, &[net.context, dimensions / 2], &table));
+        let args = [("x", table.into()), ("indices", positions.into()), ("axis", 0.into())];
+        net.op("gather", &format!("rope_{name}"), &args)
+    };
+    Ok(Rotation { cos: look_up("cos", f64::cos)?, sin: look_up("sin", f64::sin)?, dimensions })
+}
+
+/// Rotates the last axis of `x` (1, heads, width, head size): the first half of the rotated dimensions against the second.
+pub(crate) fn rotate(net: &mut Net<'_>, x: ValueId, r: Rotation, name: &str) -> Result<ValueId> {
+    let size = *net.shape(x).last().expect("heads have a size");
+    let half = r.dimensions / 2;
+    let mut sizes = vec![int(half), int(half)];
+    if size > r.dimensions {
+        sizes.push(int(size - r.dimensions));
+    }
+    let axis = || (-1).into();
+    let parts = net.ops(
+        "split",
+        &format!("{name}_parts"),
+        &[("x", x.into()), ("split_sizes", sizes.as_slice().into()), ("axis", axis())],
+    )?;
+    let mut term = |kind: &str, suffix: &str, a: ValueId, b: ValueId| {
+        net.op(kind, &format!("{name}_{suffix}"), &[("x", a.into()), ("y", b.into())])
+    };
+    let ac = term("mul", "first_cos", parts[0], r.cos)?;
+    let bs = term("mul", "second_sin", parts[1], r.sin)?;
+    let first = term("sub", "first", ac, bs)?;
+    let bc = term("mul", "second_cos", parts[1], r.cos)?;
+    let a_s = term("mul", "first_sin", parts[0], r.sin)?;
+    let second = term("add", "second", bc, a_s)?;
+    let mut all = vec![first, second];
+    all.extend(parts.get(2));
+    net.op("concat", name, &[("values", all.as_slice().into()), ("axis", axis()), ("interleave", false.into())])
+}

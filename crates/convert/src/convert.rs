@@ -1,0 +1,379 @@
+//! From an opened checkpoint to a folder with a package and what is needed to chat through it.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use anemone_mil::model::{Metadata, Model};
+use anemone_mil::port::{Port, PortKind, PortShape, Ports};
+use anemone_mil::types::{DType, StaticType, elements};
+use anemone_mil::{Function, Program};
+use anemone_package::bundle::{self, BundleManifest, Roles, SourceInfo, hex};
+use sha2::{Digest, Sha256};
+
+use crate::error::{ConvertError, Result};
+use crate::net::{CACHE, Net, cache_type};
+use crate::quantize::{Scheme, Watch, Weights};
+use crate::source::{Format, Source};
+use crate::{arch, quantize};
+
+/// The context length of a conversion that does not ask for one, if the model was made for at least as much.
+pub const DEFAULT_CONTEXT: usize = 4096;
+/// Tokens per call of the function `prefill`, if nothing else is asked for.
+pub const DEFAULT_PREFILL: usize = 64;
+/// The function of one token per call, and the default one.
+pub const DECODE: &str = "decode";
+/// The function of several tokens per call.
+pub const PREFILL: &str = "prefill";
+/// Specification version of iOS 18, the first with states.
+const SPECIFICATION: i32 = 9;
+/// Room asked for beyond the package itself: tokenizer, program, file system.
+const SPARE_DISK: u64 = 64 << 20;
+
+/// What a conversion should make.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Positions of the cache, which is baked into the package. At least the prefill width, at most what the model was made
+    /// for; [`DEFAULT_CONTEXT`] or the model's own if absent.
+    pub context: Option<usize>,
+    /// How weights are stored.
+    pub weights: &'static Scheme,
+    /// Tokens per call of `prefill`, at least 2.
+    pub prefill: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let weights = quantize::find("f16").expect("the list of schemes has f16");
+        Self { context: None, weights, prefill: DEFAULT_PREFILL }
+    }
+}
+
+/// What a package will cost, known before anything is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Estimate {
+    /// Positions of the cache.
+    pub context: usize,
+    /// The context that the model was made for.
+    pub trained_context: usize,
+    /// Bytes of one conversation's state.
+    pub cache_bytes: u64,
+    /// Bytes of the weights in the package.
+    pub weight_bytes: u64,
+    /// Number of weights, for progress.
+    pub weights: u64,
+}
+
+/// A conversion checked against its source: it can be costed, then carried out.
+#[derive(Debug)]
+pub struct Conversion<'s> {
+    source: &'s Source,
+    weights: &'static Scheme,
+    prefill: usize,
+    estimate: Estimate,
+    build: arch::Build,
+}
+
+impl<'s> Conversion<'s> {
+    /// Checks that the options fit the source.
+    ///
+    /// # Errors
+    /// [`ConvertError::Options`] if they do not.
+    pub fn new(source: &'s Source, options: &Options) -> Result<Self> {
+        let c = source.config();
+        let context = options.context.unwrap_or(c.context_length.min(DEFAULT_CONTEXT));
+        if options.prefill < 2 {
+            let problem = format!("a call of {} tokens is no prefill; expected 2 or more", options.prefill);
+            return Err(ConvertError::Options { option: "prefill width", problem });
+        }
+        if !(options.prefill..=c.context_length).contains(&context) {
+            let problem = format!(
+                "{context}; expected {} (one call of prefill) to {}, the context that the model was made for",
+                options.prefill, c.context_length
+            );
+            return Err(ConvertError::Options { option: "context", problem });
+        }
+        let build = arch::find(c.family.name).ok_or_else(|| ConvertError::Internal {
+            problem: format!("no builder for the family {}", c.family.name),
+        })?;
+        let (mut weight_bytes, mut weights) = (0, 0);
+        for (name, shape) in (c.family.tensors)(c) {
+            let n = elements(&shape) as u64;
+            match shape[..] {
+                [_, _] if c.tie_embeddings && name == "lm_head.weight" => {}
+                [rows, columns] => {
+                    weight_bytes += (options.weights.bytes)(rows, columns);
+                    weights += n;
+                }
+                _ => weight_bytes += 2 * n,
+            }
+        }
+        let cache_bytes = 2 * cache_type(c, context).elements() as u64;
+        let estimate = Estimate { context, trained_context: c.context_length, cache_bytes, weight_bytes, weights };
+        Ok(Self { source, weights: options.weights, prefill: options.prefill, estimate, build })
+    }
+
+    /// What the package will cost.
+    #[must_use]
+    pub fn estimate(&self) -> Estimate {
+        self.estimate
+    }
+
+    /// Converts into the folder `dest`, which appears complete or not at all. A converted model that is there already is
+    /// replaced.
+    ///
+    /// # Errors
+    /// If the disk is too full, a weight cannot be stored, `watch` says stop, or the system refuses.
+    pub fn run(&self, dest: &Path, watch: &Watch) -> Result<()> {
+        let staging = Staging::new(dest, self.estimate.weight_bytes + SPARE_DISK)?;
+        let stopped = |e: ConvertError| if watch.stop.load(Ordering::Relaxed) { ConvertError::Stopped } else { e };
+        self.write(staging.path(), watch).map_err(stopped)?;
+        staging.commit()
+    }
+
+    fn write(&self, folder: &Path, watch: &Watch) -> Result<()> {
+        let source_sha256 = digest_files(self.source.weight_files(), watch)?;
+        let model = self.model(watch, &source_sha256)?;
+        let package = folder.join(bundle::PACKAGE);
+        anemone_mil::encode::write(&model, &package)?;
+        let package_sha256 = hex(&anemone_package::Package::open(&package)?.digest()?);
+
+        let tokenizer = self.source.tokenizer()?;
+        let mut files = BTreeMap::new();
+        let mut add = |name: &str, text: &str| {
+            files.insert(name.to_owned(), hex(&Sha256::digest(text)));
+            write_synced(&folder.join(name), text.as_bytes())
+        };
+        add(bundle::TOKENIZER, &tokenizer.json)?;
+        if let Some(template) = &tokenizer.chat_template {
+            add(bundle::CHAT_TEMPLATE, template)?;
+        }
+        let generation = serde_json::json!({
+            "settings": self.source.generation(),
+            "special_tokens": tokenizer.special_tokens,
+            "named_templates": tokenizer.named_templates,
+        });
+        let generation =
+            serde_json::to_string_pretty(&generation).map_err(|e| ConvertError::Internal { problem: e.to_string() })?;
+        add(bundle::GENERATION, &generation)?;
+        let c = self.source.config();
+        let manifest = BundleManifest {
+            version: bundle::VERSION,
+            name: self.source.name(),
+            context: self.estimate.context,
+            weights: self.weights.name.to_owned(),
+            functions: BTreeMap::from([(DECODE.to_owned(), 1), (PREFILL.to_owned(), self.prefill)]),
+            roles: Roles {
+                tokens: "input_ids".into(),
+                positions: "cache_position".into(),
+                logits: "logits".into(),
+                cache: vec![CACHE.into()],
+            },
+            source: SourceInfo {
+                format: match self.source.format() {
+                    Format::Gguf => "gguf".into(),
+                    Format::HuggingFace => "safetensors".into(),
+                },
+                architecture: c.family.name.to_owned(),
+                sha256: source_sha256,
+            },
+            package_sha256,
+            files,
+        };
+        write_synced(&folder.join(bundle::MANIFEST), manifest.to_json().as_bytes())
+    }
+
+    fn model(&self, watch: &Watch, source_sha256: &str) -> Result<Model> {
+        let weights = Weights { scheme: self.weights, watch: watch.clone() };
+        let mut functions = BTreeMap::new();
+        for (name, width) in [(DECODE, 1), (PREFILL, self.prefill)] {
+            let net = Net::new(self.source, &weights, width, self.estimate.context);
+            let mut function = (self.build)(net)?;
+            function.ports = ports(&function);
+            functions.insert(name.to_owned(), function);
+        }
+        let c = self.source.config();
+        let user_defined = [
+            ("anemone.context", self.estimate.context.to_string()),
+            ("anemone.weights", self.weights.name.to_owned()),
+            ("anemone.architecture", c.family.name.to_owned()),
+            ("anemone.source.sha256", source_sha256.to_owned()),
+            ("anemone.version", env!("CARGO_PKG_VERSION").to_owned()),
+        ];
+        Ok(Model {
+            specification_version: SPECIFICATION,
+            program: Program { version: 1, functions, attributes: BTreeMap::new() },
+            default_function: Some(DECODE.to_owned()),
+            metadata: Metadata {
+                description: format!(
+                    "{}: a language model whose key-value cache is state, for {} positions",
+                    self.source.name(),
+                    self.estimate.context
+                ),
+                user_defined: user_defined.map(|(k, v)| (k.to_owned(), v)).into(),
+                ..Metadata::default()
+            },
+            ..Model::default()
+        })
+    }
+}
+
+/// What the model description says of a function: its values of fixed shape as they are.
+fn ports(function: &Function) -> Ports {
+    let port = |name: &str, ty: &StaticType| Port {
+        name: name.to_owned(),
+        description: describe(name).to_owned(),
+        kind: PortKind::Array { dtype: ty.dtype, shape: PortShape::Fixed(ty.shape.to_vec()) },
+        optional: None,
+    };
+    let fixed = |id: anemone_mil::ValueId| {
+        let v = function.value(id);
+        v.ty.tensor().and_then(|t| t.to_static()).map(|t| port(&v.name, &t))
+    };
+    Ports {
+        inputs: function.inputs.iter().copied().filter_map(fixed).collect(),
+        outputs: function.body.outputs.iter().copied().filter_map(fixed).collect(),
+        states: function
+            .states()
+            .filter_map(|(_, name, ty)| Some((name.to_owned(), StaticType { dtype: DType::F16, ..ty? })))
+            .collect(),
+    }
+}
+
+fn describe(port: &str) -> &'static str {
+    match port {
+        "input_ids" => "Token ids. A call of fewer tokens than its width repeats the last one.",
+        "cache_position" => "The position of each token. A call of fewer tokens than its width repeats the last one.",
+        "logits" => "Scores of the token after the last one.",
+        _ => "",
+    }
+}
+
+/// SHA-256 of files one after the other.
+fn digest_files(files: &[PathBuf], watch: &Watch) -> Result<String> {
+    let mut sha = Sha256::new();
+    let mut piece = vec![0; 1 << 20];
+    for path in files {
+        let mut file = File::open(path).map_err(|e| ConvertError::io(path, "open", e))?;
+        loop {
+            if watch.stop.load(Ordering::Relaxed) {
+                return Err(ConvertError::Stopped);
+            }
+            let n = file.read(&mut piece).map_err(|e| ConvertError::io(path, "read", e))?;
+            if n == 0 {
+                break;
+            }
+            sha.update(&piece[..n]);
+        }
+    }
+    Ok(hex(&sha.finalize()))
+}
+
+fn write_synced(path: &Path, bytes: &[u8]) -> Result<()> {
+    let write = || -> io::Result<()> {
+        let mut file = File::create(path)?;
+        file.write_all(bytes)?;
+        file.sync_all()
+    };
+    write().map_err(|e| ConvertError::io(path, "write", e))
+}
+
+/// A folder beside the destination that becomes the destination.
+struct Staging {
+    dest: PathBuf,
+    folder: PathBuf,
+    /// Held while the conversion lives: a staging folder whose lock is free was left by a killed one.
+    _lock: File,
+    committed: bool,
+}
+
+const LOCK: &str = ".lock";
+
+impl Staging {
+    fn new(dest: &Path, needed: u64) -> Result<Self> {
+        let name = dest.file_name().ok_or_else(|| ConvertError::Occupied { path: dest.to_owned() })?;
+        let parent = dest.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        fs::create_dir_all(parent).map_err(|e| ConvertError::io(parent, "create", e))?;
+        if occupied(dest)? {
+            return Err(ConvertError::Occupied { path: dest.to_owned() });
+        }
+        let prefix = format!(".{}.partial-", name.to_string_lossy());
+        remove_leftovers(parent, &prefix);
+        let free = fs4::available_space(parent).map_err(|e| ConvertError::io(parent, "ask for the free room of", e))?;
+        if free < needed {
+            return Err(ConvertError::DiskFull { path: parent.to_owned(), needed, free });
+        }
+        let folder = parent.join(format!("{prefix}{}", std::process::id()));
+        fs::create_dir(&folder).map_err(|e| ConvertError::io(&folder, "create", e))?;
+        let lock = folder.join(LOCK);
+        let taken = File::create(&lock).and_then(|file| file.lock().map(|()| file));
+        let taken = taken.map_err(|e| ConvertError::io(&lock, "lock", e))?;
+        Ok(Self { dest: dest.to_owned(), folder, _lock: taken, committed: false })
+    }
+
+    fn path(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Moves the folder to its destination.
+    fn commit(mut self) -> Result<()> {
+        let _ = fs::remove_file(self.folder.join(LOCK));
+        sync_folder(&self.folder)?;
+        let parent = self.folder.parent().unwrap_or(Path::new(".")).to_owned();
+        let old = self.folder.with_extension("old");
+        if self.dest.exists() {
+            fs::rename(&self.dest, &old).map_err(|e| ConvertError::io(&self.dest, "move aside", e))?;
+        }
+        if let Err(e) = fs::rename(&self.folder, &self.dest) {
+            // Put back what was there.
+            let _ = fs::rename(&old, &self.dest);
+            return Err(ConvertError::io(&self.dest, "move the converted model to", e));
+        }
+        self.committed = true;
+        sync_folder(&parent)?;
+        let _ = fs::remove_dir_all(&old);
+        Ok(())
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        if !self.committed {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+/// Whether something stands at the destination that is neither a converted model nor an empty folder.
+fn occupied(dest: &Path) -> Result<bool> {
+    match fs::read_dir(dest) {
+        Ok(mut entries) => Ok(entries.next().is_some() && !dest.join(bundle::MANIFEST).is_file()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(e) if e.kind() == io::ErrorKind::NotADirectory => Ok(true),
+        Err(e) => Err(ConvertError::io(dest, "read", e)),
+    }
+}
+
+/// Removes staging folders of conversions that were killed.
+fn remove_leftovers(parent: &Path, prefix: &str) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(prefix) {
+            continue;
+        }
+        let alive = File::open(entry.path().join(LOCK)).is_ok_and(|f| f.try_lock().is_err());
+        if !alive {
+            tracing::debug!(path = %entry.path().display(), "removing what a killed conversion left");
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn sync_folder(path: &Path) -> Result<()> {
+    if cfg!(unix) {
+        File::open(path).and_then(|f| f.sync_all()).map_err(|e| ConvertError::io(path, "sync", e))?;
+    }
+    Ok(())
+}

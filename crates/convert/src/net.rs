@@ -1,0 +1,141 @@
+//! A function under construction, with the weights of its source at hand.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use anemone_mil::build::{Arg, BuildError, FunctionBuilder};
+use anemone_mil::types::{DType, StaticType};
+use anemone_mil::{Const, Function, Opset, TensorType, ValueId};
+
+use crate::error::{ConvertError, Result};
+use crate::quantize::Weights;
+use crate::source::Source;
+use crate::source::config::Config;
+
+/// The operation set that packages are written for: iOS 18, macOS 15.
+pub(crate) const OPSET: Opset = Opset::CoreML8;
+/// The name of the state that holds the key-value cache.
+pub(crate) const CACHE: &str = "kv_cache";
+/// Added to the scores of what must not be seen. Finite, for the Neural Engine; its sum with any score that half floats
+/// hold in practice stays in their range.
+pub(crate) const MASKED: f32 = -40_000.0;
+
+/// A function under construction.
+pub(crate) struct Net<'s> {
+    pub(crate) f: FunctionBuilder,
+    pub(crate) source: &'s Source,
+    /// Tokens per call.
+    pub(crate) width: usize,
+    /// Positions that the cache has room for.
+    pub(crate) context: usize,
+    weights: &'s Weights,
+    made: HashMap<String, ValueId>,
+}
+
+impl<'s> Net<'s> {
+    pub(crate) fn new(source: &'s Source, weights: &'s Weights, width: usize, context: usize) -> Self {
+        Self { f: FunctionBuilder::new(OPSET), source, width, context, weights, made: HashMap::new() }
+    }
+
+    pub(crate) fn config(&self) -> &'s Config {
+        self.source.config()
+    }
+
+    /// Adds an operation of one result.
+    pub(crate) fn op(&mut self, kind: &str, name: &str, args: &[(&str, Arg)]) -> Result<ValueId> {
+        self.f.op(kind, name, args).map_err(|e| internal(&e))
+    }
+
+    /// Adds an operation of several results.
+    pub(crate) fn ops(&mut self, kind: &str, name: &str, args: &[(&str, Arg)]) -> Result<Vec<ValueId>> {
+        self.f.ops(kind, name, args).map_err(|e| internal(&e))
+    }
+
+    /// Writes a state.
+    pub(crate) fn write_state(&mut self, name: &str, state: ValueId, data: ValueId) -> Result<()> {
+        self.ops("write_state", name, &[("input", state.into()), ("data", data.into())]).map(drop)
+    }
+
+    pub(crate) fn input(&mut self, name: &str, dtype: DType, shape: &[usize]) -> ValueId {
+        self.f.input(name, TensorType::fixed(dtype, shape))
+    }
+
+    pub(crate) fn cache_state(&mut self) -> ValueId {
+        self.f.state(CACHE, &cache_type(self.config(), self.context))
+    }
+
+    /// A matrix of the source, as the chosen weights store it; the same value for the same tensor.
+    pub(crate) fn matrix(&mut self, tensor: &str) -> Result<ValueId> {
+        let t = self.source.tensor(tensor)?;
+        // Tied weights have one name in the source, and are one constant here.
+        let key = t.name().to_owned();
+        if let Some(&v) = self.made.get(&key) {
+            return Ok(v);
+        }
+        let v = self.weights.add(self, &t)?;
+        self.made.insert(key, v);
+        Ok(v)
+    }
+
+    /// A vector of the source in half floats.
+    pub(crate) fn vector(&mut self, tensor: &str) -> Result<ValueId> {
+        if let Some(&v) = self.made.get(tensor) {
+            return Ok(v);
+        }
+        let t = self.source.tensor(tensor)?;
+        let values = t.decode();
+        crate::quantize::check_half(t.name(), &values)?;
+        let v = self.f.constant(tensor, Const::floats(DType::F16, &[values.len()], &values));
+        self.made.insert(tensor.to_owned(), v);
+        Ok(v)
+    }
+
+    /// `x · weightᵀ`, with the bias if the source has one.
+    pub(crate) fn linear(&mut self, x: ValueId, tensor: &str) -> Result<ValueId> {
+        let weight = self.matrix(&format!("{tensor}.weight"))?;
+        let mut args: Vec<(&str, Arg)> = vec![("x", x.into()), ("weight", weight.into())];
+        let bias = format!("{tensor}.bias");
+        if self.source.has_tensor(&bias) {
+            args.push(("bias", self.vector(&bias)?.into()));
+        }
+        self.op("linear", tensor, &args)
+    }
+
+    /// A half float constant.
+    pub(crate) fn half(value: f32) -> Arg {
+        half::f16::from_f32(value).into()
+    }
+
+    pub(crate) fn shape(&self, v: ValueId) -> Vec<usize> {
+        self.f.ty(v).shape.to_vec()
+    }
+
+    pub(crate) fn reshape(&mut self, x: ValueId, name: &str, shape: &[usize]) -> Result<ValueId> {
+        let shape: Vec<i32> = shape.iter().map(|&n| int(n)).collect();
+        self.op("reshape", name, &[("x", x.into()), ("shape", shape.as_slice().into())])
+    }
+
+    pub(crate) fn finish(self, outputs: &[ValueId]) -> Function {
+        self.f.finish(outputs)
+    }
+}
+
+/// The cache: keys of all layers, then values of all layers.
+pub(crate) fn cache_type(config: &Config, context: usize) -> StaticType {
+    StaticType::new(DType::F16, &[2 * config.layers, config.kv_heads, context, config.head_dim])
+}
+
+/// An extent as the integers of programs.
+pub(crate) fn int(n: usize) -> i32 {
+    i32::try_from(n).expect("extents are checked to fit 31 bits")
+}
+
+/// A fault of the builders, not of the checkpoint.
+fn internal(e: &BuildError) -> ConvertError {
+    ConvertError::Internal { problem: e.to_string() }
+}
+
+/// Elements that the writer of a package asks for.
+pub(crate) fn deferred(ty: StaticType, elements: impl anemone_mil::constant::Deferred + 'static) -> Const {
+    Const::deferred(ty, Arc::new(elements))
+}
