@@ -3,6 +3,7 @@
 use smallvec::smallvec;
 
 use crate::case::Case;
+use crate::layout::Layout;
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
 use crate::ops::support::dims;
 use crate::tensor::Tensor;
@@ -39,6 +40,10 @@ impl Op for ExpandDims {
 
     fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError> {
         dims::copy(x, X, &mut out[0])
+    }
+
+    fn view(&self, x: &dyn Operands, layout: &Layout) -> Option<Layout> {
+        layout.reshaped(&self.infer(x).ok()?[0].shape)
     }
 
     fn cases(&self) -> Vec<Case> {

@@ -4,6 +4,7 @@
 use smallvec::smallvec;
 
 use crate::case::Case;
+use crate::layout::Layout;
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
 use crate::ops::support::{dims, slicing};
 use crate::tensor::Tensor;
@@ -50,6 +51,10 @@ impl Op for SliceByIndex {
             return Err(OpError::mismatch(format!("a slice of shape {:?}", out[0].shape), format!("{ranges:?}")));
         }
         slicing::nest(x.shape(X), &ranges, true).copy(x.data(X)?, &mut out[0].data)
+    }
+
+    fn view(&self, x: &dyn Operands, layout: &Layout) -> Option<Layout> {
+        slicing::view(&SLICE.resolve(x, &layout.shape).ok()?, layout)
     }
 
     fn cases(&self) -> Vec<Case> {

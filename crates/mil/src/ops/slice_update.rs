@@ -5,7 +5,8 @@
 use smallvec::smallvec;
 
 use crate::case::Case;
-use crate::op::{Op, OpError, Operands, Out, Param, Results};
+use crate::layout::Layout;
+use crate::op::{Op, OpError, Operands, Out, Param, Results, Update};
 use crate::ops::support::{dims, slicing};
 use crate::tensor::Tensor;
 use crate::types::{DType, Opset};
@@ -63,6 +64,20 @@ impl Op for SliceUpdate {
         }
         dims::copy(x, X, &mut out[0])?;
         slicing::nest(x.shape(X), &ranges, false).copy(x.data(UPDATE)?, &mut out[0].data)
+    }
+
+    fn update(&self) -> Option<Update> {
+        Some(Update { target: X, source: UPDATE })
+    }
+
+    fn region(&self, x: &dyn Operands, target: &Layout) -> Result<Layout, OpError> {
+        let ranges = SLICE.resolve(x, &target.shape)?;
+        let counts = ranges.iter().filter(|r| !r.squeezed).map(|r| &r.count);
+        if !counts.eq(x.shape(UPDATE).iter()) {
+            return Err(x.bad(UPDATE, format!("the shape of the selection {ranges:?}"), x.shape(UPDATE)));
+        }
+        slicing::view(&ranges, target)
+            .ok_or_else(|| OpError::Unsupported { what: "updating a state backwards".to_owned() })
     }
 
     fn cases(&self) -> Vec<Case> {

@@ -3,6 +3,7 @@
 use smallvec::smallvec;
 
 use crate::case::Case;
+use crate::layout::Layout;
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
 use crate::ops::support::dims;
 use crate::ops::support::strided::Nest;
@@ -45,6 +46,10 @@ impl Op for Transpose {
             nest.push(turns, from[axis], to);
         }
         nest.copy(x.data(X)?, &mut out[0].data)
+    }
+
+    fn view(&self, x: &dyn Operands, layout: &Layout) -> Option<Layout> {
+        Some(layout.permuted(&dims::axes(x, PERM, layout.shape.len()).ok()?))
     }
 
     fn cases(&self) -> Vec<Case> {

@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use super::dims::strides;
 use super::strided::Nest;
+use crate::layout::Layout;
 use crate::op::{OpError, Operands};
 use crate::types::Shape;
 
@@ -164,6 +165,22 @@ pub fn nest(shape: &[usize], ranges: &[Range], gather: bool) -> Nest {
         if gather { nest.push(r.count, s, d) } else { nest.push(r.count, d, s) }
     }
     nest
+}
+
+/// What `ranges` select of a tensor that lies as `layout` says; nothing for ranges that walk backwards.
+#[must_use]
+pub fn view(ranges: &[Range], layout: &Layout) -> Option<Layout> {
+    let mut out = Layout { offset: layout.offset, shape: Shape::new(), strides: Shape::new() };
+    for (r, &stride) in ranges.iter().zip(&layout.strides) {
+        out.offset += r.first * stride;
+        if !r.squeezed {
+            let step = usize::try_from(r.step).ok()?;
+            out.shape.push(r.count);
+            // A step is taken only where there are two elements.
+            out.strides.push(if r.count > 1 { step * stride } else { stride });
+        }
+    }
+    Some(out)
 }
 
 #[cfg(test)]
