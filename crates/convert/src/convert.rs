@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use anemone_mil::model::{Metadata, Model};
-use anemone_mil::port::{Port, PortKind, PortShape, Ports};
-use anemone_mil::types::{DType, StaticType, elements};
+use anemone_mil::port::{Port, PortKind, PortShape, Ports, StatePort};
+use anemone_mil::types::{StaticType, elements};
 use anemone_mil::{Function, Program};
 use anemone_package::bundle::{self, BundleManifest, Roles, SourceInfo, hex};
 use sha2::{Digest, Sha256};
@@ -237,10 +237,15 @@ fn ports(function: &Function) -> Ports {
         outputs: function.body.outputs.iter().copied().filter_map(fixed).collect(),
         states: function
             .states()
-            .filter_map(|(_, name, ty)| Some((name.to_owned(), StaticType { dtype: DType::F16, ..ty? })))
+            .filter_map(|(_, name, ty)| {
+                Some(StatePort { name: name.to_owned(), description: CACHE_TEXT.to_owned(), ty: ty? })
+            })
             .collect(),
+        ..Ports::default()
     }
 }
+
+const CACHE_TEXT: &str = "The key-value cache: keys of all layers, then values of all layers.";
 
 fn describe(port: &str) -> &'static str {
     match port {

@@ -156,6 +156,9 @@ pub enum ConvertError {
     },
 }
 
+const EXPECTED_SOURCE: &str =
+    "a GGUF file, or a Hugging Face folder with config.json and model.safetensors or model.safetensors.index.json";
+
 impl ConvertError {
     pub(crate) fn io(path: &Path, action: &'static str, source: io::Error) -> Self {
         Self::Io { path: path.to_owned(), action, source }
