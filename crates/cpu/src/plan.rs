@@ -110,30 +110,32 @@ impl Plan {
     /// straight lines.
     pub fn new(function: &Function, options: &PlanOptions, cache: &PackCache) -> Result<Self, PlanError> {
         let states = Arc::new(StateLayout::of(function, options.owner)?);
-        let extents = probes(options.varying.as_ref());
-        let graphs = extents
-            .iter()
-            .map(|&extent| {
-                let shapes = shapes_at(function, options, extent)?;
-                let mut graph = specialize(function, &shapes, &states, cache)?;
-                pass::run(&mut graph, cache);
-                Ok(graph)
-            })
-            .collect::<Result<Vec<Graph>, PlanError>>()?;
-        let graph = graphs.last().expect("at least one probe");
-        if let Some(other) = graphs.iter().position(|g| !same_nodes(g, graph)) {
+        let (extents, high) = probes(options.varying.as_ref());
+        let specialized = |extent: usize| {
+            let mut graph = specialize(function, &shapes_at(function, options, extent)?, &states, cache)?;
+            pass::run(&mut graph, cache);
+            Ok(graph)
+        };
+        let graphs = extents.iter().map(|&e| specialized(e)).collect::<Result<Vec<Graph>, PlanError>>()?;
+        let graph = specialized(high)?;
+        if let Some(other) = graphs.iter().position(|g| !same_nodes(g, &graph)) {
             return Err(PlanError::NotAffine {
                 what: "the list of operations".to_owned(),
                 found: format!("another at extent {}", extents[other]),
             });
         }
-        let kernels = lower(graph, cache);
-        let schedules: Vec<Schedule> =
+        let kernels = lower(&graph, cache);
+        let mut schedules: Vec<Schedule> =
             graphs.iter().map(|g| schedule(g, &kernels, states.states.len(), cache)).collect();
         let pairs: Vec<(usize, &Schedule)> = extents.iter().copied().zip(&schedules).collect();
         let lines = lines(&pairs)?;
-        let sizes = sizes(&schedules);
-        let Some(schedule) = schedules.into_iter().next_back() else { unreachable!("at least one probe") };
+        let mut schedule = schedules.pop().expect("at least one probe");
+        let mut sizes = sizes(&schedule);
+        for extent in options.varying.iter().flat_map(|v| [v.low, v.high]) {
+            schedule.tables = lines.own(&schedule.tables);
+            lines.move_to(extent, &mut schedule.tables);
+            sizes.iter_mut().zip(self::sizes(&schedule)).for_each(|(a, b)| *a = b.max(*a));
+        }
         let memory = lay_out(&schedule, &sizes);
         let total: usize = memory.slots.iter().map(|s| s.1).fold(0, usize::saturating_add);
         if total > MAX_TEMPORARY {
@@ -151,7 +153,7 @@ impl Plan {
             input_shapes: schedule.inputs.iter().map(|&b| schedule.buffers[b as usize].shape).collect(),
             input_buffers: schedule.inputs,
             output_sources: schedule.outputs,
-            steps: schedule.steps.into_iter().map(|s| resolve(s, graph, &kernels)).collect(),
+            steps: schedule.steps.into_iter().map(|s| resolve(s, &graph, &kernels)).collect(),
             tables: schedule.tables,
             lines,
             memory,
@@ -210,14 +212,19 @@ impl std::fmt::Display for Plan {
     }
 }
 
-/// The extents at which a function is looked at: both ends and some between.
-fn probes(varying: Option<&Varying>) -> Vec<usize> {
-    let Some(v) = varying else { return vec![0] };
-    let mut all = vec![v.low, v.low + 1, v.low + 2, v.low.midpoint(v.high), v.high.saturating_sub(1), v.high];
-    all.retain(|e| (v.low..=v.high).contains(e));
+/// The extents at which a function is looked at, and the largest. At either end of the range shapes can coincide that
+/// differ everywhere else (a slice that is the whole), so the extents lie within where there is room.
+fn probes(varying: Option<&Varying>) -> (Vec<usize>, usize) {
+    let Some(v) = varying else { return (vec![0], 0) };
+    let mut all =
+        vec![v.low + 1, v.low + 2, v.low.midpoint(v.high), v.high.saturating_sub(2), v.high.saturating_sub(1)];
+    all.retain(|e| (v.low + 1..v.high).contains(e));
+    if all.is_empty() {
+        all = vec![v.low, v.high];
+    }
     all.sort_unstable();
     all.dedup();
-    all
+    (all, v.high)
 }
 
 fn shapes_at(
@@ -258,11 +265,9 @@ fn same_nodes(a: &Graph, b: &Graph) -> bool {
             .all(|(x, y)| x.op.name() == y.op.name() && x.args == y.args && x.outputs == y.outputs)
 }
 
-/// The most elements that each buffer has at any probe.
-fn sizes(schedules: &[Schedule]) -> Vec<usize> {
-    let size = |s: &Schedule, b: usize| elements(&s.tables.shapes[s.buffers[b].shape.0 as usize]);
-    let n = schedules.first().map_or(0, |s| s.buffers.len());
-    (0..n).map(|b| schedules.iter().map(|s| size(s, b)).max().unwrap_or(0)).collect()
+/// The elements that each buffer has.
+fn sizes(schedule: &Schedule) -> Vec<usize> {
+    schedule.buffers.iter().map(|b| elements(&schedule.tables.shapes[b.shape.0 as usize])).collect()
 }
 
 fn resolve(step: crate::schedule::Step, graph: &Graph, kernels: &[Option<Arc<dyn Kernel>>]) -> RunStep {
