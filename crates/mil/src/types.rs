@@ -10,7 +10,8 @@ pub type Shape = SmallVec<[usize; 6]>;
 /// The number of elements of a concrete shape.
 #[must_use]
 pub fn elements(shape: &[usize]) -> usize {
-    shape.iter().product()
+    // An axis without elements settles it, however large the others are.
+    if shape.contains(&0) { 0 } else { shape.iter().product() }
 }
 
 /// An element type of MIL.

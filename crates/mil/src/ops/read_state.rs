@@ -4,6 +4,7 @@
 
 use crate::case::Case;
 use crate::op::{Effect, Op, OpError, Operands, Out, Param, Results};
+use crate::ops::support::dims;
 use crate::tensor::Tensor;
 use crate::types::{DType, Opset};
 use smallvec::smallvec;
@@ -28,7 +29,7 @@ impl Op for ReadState {
     }
 
     fn infer(&self, x: &dyn Operands) -> Result<Results, OpError> {
-        Ok(smallvec![x.ty(0)])
+        Ok(smallvec![dims::numbers(x, 0)?])
     }
 
     fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError> {
