@@ -2,7 +2,7 @@
 //! (axis 1): `size / 2` before and `(size - 1) / 2` after each, rounded down, as far as there are that many. `alpha` is
 //! 1e-4, `beta` 0.75 and `k` 1 if they are left out.
 //!
-//! This is coremltools' formula, with `PyTorch`'s window. coremltools' own test on a device of shape (1, 3, 2) expects what
+//! This is coremltools' formula, with PyTorch's window. coremltools' own test on a device of shape (1, 3, 2) expects what
 //! a single channel would give, as if tensors of rank 3 had their channels on axis 0; Apple documents no such exception.
 
 use crate::case::Case;
