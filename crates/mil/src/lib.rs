@@ -6,6 +6,7 @@
 pub mod build;
 pub mod case;
 mod compare;
+pub mod compressed;
 pub mod constant;
 pub mod decode;
 pub mod encode;

@@ -32,24 +32,25 @@ pub trait Compressed: Send + Sync + std::fmt::Debug {
 /// The make of a compressed tensor.
 #[derive(Clone, Copy, Debug)]
 pub enum Form<'a> {
-    /// `scale · (data − offset)`. Each axis of `scale` divides the axis of `data`: an element at position p of the axis
-    /// belongs to the scale at p ÷ (extent of data ÷ extent of scale).
+    /// `scale · (data − offset)`, a scale and an offset for each block.
     Scaled {
         /// Integer (or floating) elements.
         data: &'a TensorConst,
-        /// Floating, of `data`'s rank.
-        scale: &'a TensorConst,
-        /// Of `scale`'s shape.
-        offset: Option<&'a TensorConst>,
+        /// Blocks along each axis: they divide its extent evenly.
+        blocks: &'a [usize],
+        /// A scale for each block, row-major.
+        scale: &'a [f32],
+        /// An offset for each block.
+        offset: Option<&'a [f32]>,
     },
-    /// `lut[group][indices]`. `lut` has shape (groups per axis …, entries, vector length).
+    /// `table[index]`, a table for each group.
     Palette {
-        /// Unsigned elements.
+        /// Unsigned elements of as many bits as a table has entries, in powers of two.
         indices: &'a TensorConst,
-        /// The palettes.
-        lut: &'a TensorConst,
-        /// The axis along which one index gives several elements.
-        vector_axis: Option<usize>,
+        /// Groups along each axis: they divide its extent evenly.
+        groups: &'a [usize],
+        /// The entries of the tables, group by group, row-major.
+        tables: &'a [f32],
     },
     /// None of these: only [`Compressed::decode`] reads it.
     Other,
@@ -86,10 +87,10 @@ impl Packed {
         match self {
             Packed::Plain(t) => t.bytes.len(),
             Packed::Compressed(c) => match c.form() {
-                Form::Scaled { data, scale, offset } => {
-                    data.bytes.len() + scale.bytes.len() + offset.map_or(0, |o| o.bytes.len())
+                Form::Scaled { data, scale, offset, .. } => {
+                    data.bytes.len() + 4 * (scale.len() + offset.map_or(0, <[f32]>::len))
                 }
-                Form::Palette { indices, lut, .. } => indices.bytes.len() + lut.bytes.len(),
+                Form::Palette { indices, tables, .. } => indices.bytes.len() + 4 * tables.len(),
                 Form::Other => c.ty().elements() * c.ty().dtype.bits() / 8,
             },
         }

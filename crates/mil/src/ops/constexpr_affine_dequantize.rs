@@ -1,11 +1,16 @@
 //! `constexpr_affine_dequantize`: `scale · (quantized_data - zero_point)`. `scale` and `zero_point` are one number
 //! each, or one for each index along `axis`. The result has the element type of `scale`.
 
+use std::sync::Arc;
+
 use smallvec::smallvec;
 
 use crate::case::Case;
 use crate::constant::Const;
-use crate::op::{Op, OpError, Operands, Out, Param, Results};
+use crate::compressed;
+use crate::lower::LowerOperands;
+use crate::packed::Packed;
+use crate::op::{Op, OpError, Operands, Out, Param, Results, normalize_axis};
 use crate::ops::support::affine;
 use crate::ops::support::examples::{floats, shaped};
 use crate::tensor::Tensor;
@@ -43,6 +48,22 @@ impl Op for ConstexprAffineDequantize {
 
     fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError> {
         AFFINE.dequantize(x, out[0].f32s()?)
+    }
+
+    fn compressed(&self, x: &dyn LowerOperands) -> Option<Packed> {
+        let data = compressed::stored(x, 0)?;
+        let (scale, zero) = (compressed::values(x, AFFINE.scale)?, compressed::values(x, AFFINE.zero_point)?);
+        let mut blocks = vec![1; data.ty.shape.len()];
+        let count = scale.len().max(zero.len());
+        if count > 1 {
+            let axis = compressed::values(x, AFFINE.axis)?[0] as i32;
+            let axis = normalize_axis(axis, blocks.len())?;
+            blocks[axis] = count;
+        }
+        let each = |v: Vec<f32>| if v.len() == 1 { vec![v[0]; count] } else { v };
+        let dtype = x.ty_at(AFFINE.scale, 0).0;
+        let scaled = compressed::Scaled::new(dtype, data, &blocks, each(scale), Some(each(zero)))?;
+        Some(Packed::Compressed(Arc::new(scaled)))
     }
 
     fn cases(&self) -> Vec<Case> {

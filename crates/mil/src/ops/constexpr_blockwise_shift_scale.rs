@@ -2,10 +2,15 @@
 //! element at position p of an axis takes the scale at p ÷ (extent of `data` ÷ extent of `scale`). `offset` is of the
 //! shape of `scale`, and 0 if it is left out. The result has the element type of `scale`.
 
+use std::sync::Arc;
+
 use smallvec::smallvec;
 
 use crate::case::Case;
 use crate::constant::Const;
+use crate::compressed;
+use crate::lower::LowerOperands;
+use crate::packed::Packed;
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
 use crate::ops::support::examples::shaped;
 use crate::ops::support::{blocks, dims, elementwise};
@@ -58,6 +63,13 @@ impl Op for ConstexprBlockwiseShiftScale {
             Data::Bool(_) => return Err(dims::class_mismatch()),
         }
         Ok(())
+    }
+
+    fn compressed(&self, x: &dyn LowerOperands) -> Option<Packed> {
+        let offset = if x.count(OFFSET) > 0 { Some(compressed::values(x, OFFSET)?) } else { None };
+        let (dtype, blocks) = x.ty_at(SCALE, 0);
+        let scaled = compressed::Scaled::new(dtype, compressed::stored(x, DATA)?, blocks, compressed::values(x, SCALE)?, offset)?;
+        Some(Packed::Compressed(Arc::new(scaled)))
     }
 
     fn cases(&self) -> Vec<Case> {

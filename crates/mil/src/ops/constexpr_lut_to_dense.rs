@@ -4,10 +4,15 @@
 //! axis looks into group p ÷ (extent ÷ groups) and gives as many consecutive elements along `vector_axis` as vectors
 //! are long.
 
+use std::sync::Arc;
+
 use smallvec::smallvec;
 
 use crate::case::Case;
-use crate::constant::Const;
+use crate::constant::{Const, TensorConst};
+use crate::compressed;
+use crate::lower::LowerOperands;
+use crate::packed::Packed;
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
 use crate::ops::support::examples::{floats, shaped};
 use crate::ops::support::{bits, dims, palette, sparse};
@@ -92,6 +97,24 @@ impl Op for ConstexprLutToDense {
             (Data::I32(lut), DataMut::I32(r)) => palette.expand(indices, lut, r),
             _ => Err(dims::class_mismatch()),
         }
+    }
+
+    fn compressed(&self, x: &dyn LowerOperands) -> Option<Packed> {
+        let (dtype, lut) = x.ty_at(LUT, 0);
+        let (stored, tables) = (compressed::stored(x, INDICES)?, compressed::values(x, LUT)?);
+        let palettes = if x.count(SHAPE) > 0 {
+            // The same bits, as the tensor of small integers that they are.
+            let bits = tables.len().checked_ilog2()?;
+            let uint = DType::ALL.into_iter().find(|d| d.name() == format!("uint{bits}"))?;
+            let shape: Shape = compressed::values(x, SHAPE)?.iter().map(|&n| n as usize).collect();
+            let groups = vec![1; shape.len()];
+            let indices = TensorConst::new(StaticType { dtype: uint, shape }, stored.bytes).ok()?;
+            compressed::Palettes::new(dtype, indices, &groups, tables)?
+        } else {
+            let [groups @ .., _, 1] = lut else { return None };
+            compressed::Palettes::new(dtype, stored, groups, tables)?
+        };
+        Some(Packed::Compressed(Arc::new(palettes)))
     }
 
     fn cases(&self) -> Vec<Case> {

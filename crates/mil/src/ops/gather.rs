@@ -5,9 +5,12 @@
 use smallvec::smallvec;
 
 use crate::case::Case;
+use crate::compressed::outside;
+use crate::lower::{Context, Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
 use crate::ops::support::slicing::index;
 use crate::ops::support::dims;
+use crate::packed::Packed;
 use crate::tensor::{Data, DataMut, Tensor};
 use crate::types::{DType, Opset, Shape};
 
@@ -59,6 +62,31 @@ impl Plan<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Rows of a packed table, unpacked as they are asked for.
+#[derive(Debug)]
+struct Rows {
+    table: Packed,
+    rows: usize,
+    width: usize,
+    strict: bool,
+}
+
+impl Kernel for Rows {
+    fn run(&self, x: &dyn Operands, out: &mut [Out<'_>], _cx: &mut Context<'_>) -> Result<(), OpError> {
+        let out = out[0].f32s()?;
+        for (n, &i) in x.i32s(INDICES)?.iter().enumerate() {
+            let at = index(i, self.rows).filter(|_| !self.strict || i >= 0);
+            let at = at.ok_or_else(|| outside(x, INDICES, self.rows, i))?;
+            self.table.decode(at * self.width..(at + 1) * self.width, &mut out[n * self.width..(n + 1) * self.width]);
+        }
+        Ok(())
+    }
+
+    fn holds(&self, param: usize) -> bool {
+        param == X
     }
 }
 
@@ -115,6 +143,18 @@ impl Op for Gather {
             (Data::Bool(s), DataMut::Bool(d)) => plan.run(x, s, d),
             _ => Err(dims::class_mismatch()),
         }
+    }
+
+    fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
+        let table = x.packed_at(X, 0)?;
+        let (rows, first) = (table.ty().shape.first().copied()?, x.data_at(AXIS, 0));
+        let along_first = x.count(AXIS) == 0 || matches!(first, Some(Data::I32(&[0])));
+        let flat = x.count(BATCH_DIMS) == 0 || matches!(x.data_at(BATCH_DIMS, 0), Some(Data::I32(&[0])));
+        if !along_first || !flat || rows == 0 || !table.ty().dtype.is_float() {
+            return None;
+        }
+        let strict = matches!(x.data_at(VALIDATE_INDICES, 0), Some(Data::Bool(&[true])));
+        Some(Box::new(Rows { width: table.ty().elements() / rows, rows, strict, table }))
     }
 
     fn cases(&self) -> Vec<Case> {

@@ -11,6 +11,7 @@ pub mod erf;
 pub mod examples;
 pub mod filling;
 pub mod lanes;
+pub mod matrix;
 pub mod number;
 pub mod palette;
 pub mod reduce;

@@ -1,0 +1,175 @@
+//! Products with a constant matrix, packed once for this machine: what `linear`, `matmul` and 1×1 convolutions lower to.
+
+use std::sync::Arc;
+
+use anemone_kernels::Isa;
+use anemone_kernels::buffer::Buffer;
+use anemone_kernels::linear::{
+    BlockShape, Linear, LinearF16, LinearF32, LinearLut, LinearQ4, LinearQ8, LutShape, PANEL, ScaleType,
+};
+
+use crate::lower::{Context, PackCache};
+use crate::packed::{Form, Packed};
+use crate::types::DType;
+
+/// Rows that one piece of work computes. Fixed, so that results do not depend on the number of threads.
+const ROWS: usize = 4 * PANEL;
+/// Products of fewer multiplications than this are not worth sharing.
+const SHARE: usize = 1 << 15;
+
+/// A matrix (rows, columns) packed for the kernels.
+#[derive(Debug)]
+pub struct Matrix {
+    bytes: Buffer,
+    kind: Kind,
+    isa: Isa,
+}
+
+#[derive(Debug)]
+enum Kind {
+    F32(usize, usize),
+    F16(usize, usize),
+    Q8(BlockShape, bool),
+    Q4(BlockShape, bool),
+    Lut(LutShape),
+}
+
+impl Matrix {
+    /// Packs a constant of rank 2, or takes it from the cache.
+    #[must_use]
+    pub fn new(packed: &Packed, cache: &PackCache) -> Option<Arc<Self>> {
+        let &[rows, k] = packed.ty().shape.as_slice() else { return None };
+        if rows == 0 || k == 0 || !packed.ty().dtype.is_float() {
+            return None;
+        }
+        match packed {
+            Packed::Plain(t) => Some(cache.get(&t.bytes, || Self::dense(packed, rows, k))),
+            Packed::Compressed(c) => {
+                let source = match c.form() {
+                    Form::Scaled { data, .. } => data,
+                    Form::Palette { indices, .. } => indices,
+                    Form::Other => return Some(Arc::new(Self::dense(packed, rows, k))),
+                };
+                let make = || Self::integer(c.form(), rows, k).unwrap_or_else(|| Self::dense(packed, rows, k));
+                Some(cache.get(&source.bytes, make))
+            }
+        }
+    }
+
+    /// In the floating type that holds the constant: half floats for half floats, else single ones.
+    fn dense(packed: &Packed, rows: usize, k: usize) -> Self {
+        let mut values = vec![0.0; rows * k];
+        packed.decode(0..rows * k, &mut values);
+        let isa = Isa::detect();
+        if packed.ty().dtype == DType::F16 {
+            let halves: Vec<u16> = values.iter().map(|&v| half::f16::from_f32(v).to_bits()).collect();
+            Self { bytes: LinearF16::packed(rows, k, &halves), kind: Kind::F16(rows, k), isa }
+        } else {
+            Self { bytes: LinearF32::packed(rows, k, &values), kind: Kind::F32(rows, k), isa }
+        }
+    }
+
+    /// As the integers that it is stored as; nothing where no kernel takes this make.
+    fn integer(form: Form<'_>, rows: usize, k: usize) -> Option<Self> {
+        let isa = Isa::detect();
+        match form {
+            Form::Scaled { data, blocks, scale, offset } => {
+                let [row_blocks, column_blocks] = *blocks else { return None };
+                let offset = offset.filter(|o| o.iter().any(|&z| z != 0.0));
+                // Offsets are kept as half floats.
+                if offset.is_some_and(|o| o.iter().any(|&z| half::f16::from_f32(z).to_f32() != z)) {
+                    return None;
+                }
+                let halves = scale.iter().all(|&s| half::f16::from_f32(s).to_f32() == s);
+                let shape = BlockShape {
+                    rows,
+                    k,
+                    block: k / column_blocks,
+                    scale: if halves { ScaleType::F16 } else { ScaleType::F32 },
+                    offsets: offset.is_some(),
+                };
+                if !shape.supported() {
+                    return None;
+                }
+                // The kernels have a scale for each row.
+                let each_row = |v: &[f32]| -> Vec<f32> {
+                    let per = rows / row_blocks;
+                    (0..rows).flat_map(|r| v[r / per * column_blocks..][..column_blocks].iter().copied()).collect()
+                };
+                let (scale, offset) = (each_row(scale), offset.map(each_row));
+                let signed = matches!(data.ty.dtype, DType::I8 | DType::I4);
+                match data.ty.dtype {
+                    DType::I8 | DType::U8 => {
+                        let bytes = LinearQ8::packed(shape, signed, &data.bytes, &scale, offset.as_deref());
+                        Some(Self { bytes, kind: Kind::Q8(shape, signed), isa })
+                    }
+                    DType::I4 | DType::U4 => {
+                        let bytes = LinearQ4::packed(shape, signed, &data.bytes, &scale, offset.as_deref());
+                        Some(Self { bytes, kind: Kind::Q4(shape, signed), isa })
+                    }
+                    _ => None,
+                }
+            }
+            Form::Palette { indices, groups, tables } => {
+                let [row_groups, col_groups] = *groups else { return None };
+                let shape = LutShape { rows, k, bits: indices.ty.dtype.bits(), row_groups, col_groups };
+                if !shape.supported() {
+                    return None;
+                }
+                Some(Self { bytes: LinearLut::packed(shape, &indices.bytes, tables), kind: Kind::Lut(shape), isa })
+            }
+            Form::Other => None,
+        }
+    }
+
+    /// The matrix as the kernels see it.
+    #[must_use]
+    pub fn view(&self) -> Linear<'_> {
+        let bytes = &self.bytes;
+        match self.kind {
+            Kind::F32(rows, k) => Linear::F32(LinearF32::new(rows, k, bytes)),
+            Kind::F16(rows, k) => Linear::F16(LinearF16::new(rows, k, bytes)),
+            Kind::Q8(shape, signed) => Linear::Q8(LinearQ8::new(shape, signed, bytes)),
+            Kind::Q4(shape, signed) => Linear::Q4(LinearQ4::new(shape, signed, bytes)),
+            Kind::Lut(shape) => Linear::Lut(LinearLut::new(shape, bytes)),
+        }
+    }
+
+    /// Floats of scratch space that [`Matrix::product`] needs for `n` rows of `x`.
+    #[must_use]
+    pub fn scratch(&self, n: usize) -> usize {
+        if n > 1 { n * self.view().rows() } else { 0 }
+    }
+
+    /// `out[t] = x[t] · Wᵀ + bias` for each row t of `x` (n, columns).
+    pub fn product(&self, x: &[f32], bias: Option<&[f32]>, out: &mut [f32], cx: &mut Context<'_>) {
+        let w = self.view();
+        let (rows, k) = (w.rows(), w.k());
+        let n = x.len() / k;
+        let piece = if n * rows * k < SHARE { rows.next_multiple_of(PANEL) } else { ROWS };
+        let range = |i: usize| i * piece..((i + 1) * piece).min(rows);
+        let add = |row: &mut [f32], from: usize| {
+            if let Some(bias) = bias {
+                row.iter_mut().zip(&bias[from..]).for_each(|(y, b)| *y += b);
+            }
+        };
+        if n == 1 {
+            cx.workers.for_chunks(out, piece, &|i, part| {
+                w.matmul(self.isa, range(i), x, 1, part);
+                add(part, i * piece);
+            });
+            return;
+        }
+        // Each piece of rows is a tile (n, rows of the piece); tiles are then put side by side.
+        let tiles = &mut cx.scratch[..n * rows];
+        cx.workers.for_chunks(tiles, n * piece, &|i, tile| w.matmul(self.isa, range(i), x, n, tile));
+        let tiles = &*tiles;
+        let width = |i: usize| range(i).len();
+        cx.workers.for_chunks(out, rows, &|t, row| {
+            for (i, part) in row.chunks_mut(piece).enumerate() {
+                part.copy_from_slice(&tiles[i * n * piece + t * width(i)..][..width(i)]);
+            }
+            add(row, 0);
+        });
+    }
+}
