@@ -148,6 +148,10 @@ impl NodeOperands<'_> {
     fn at(&self, param: usize, index: usize) -> &GraphValue {
         self.graph.value(self.args[param][index])
     }
+
+    fn kind(&self, param: usize, index: usize) -> Option<&ValueKind> {
+        self.args[param].get(index).map(|&id| &self.graph.value(id).kind)
+    }
 }
 
 impl Operands for NodeOperands<'_> {
@@ -161,14 +165,14 @@ impl Operands for NodeOperands<'_> {
     }
 
     fn data_at(&self, param: usize, index: usize) -> Option<Data<'_>> {
-        match &self.at(param, index).kind {
+        match self.kind(param, index)? {
             ValueKind::Known(t, _) => Some(t.data.view(t.data.len())),
             _ => None,
         }
     }
 
     fn text_at(&self, param: usize, index: usize) -> Option<&str> {
-        match &self.at(param, index).kind {
+        match self.kind(param, index)? {
             ValueKind::Text(s) => Some(s),
             _ => None,
         }
@@ -181,7 +185,7 @@ impl Operands for NodeOperands<'_> {
 
 impl LowerOperands for NodeOperands<'_> {
     fn packed_at(&self, param: usize, index: usize) -> Option<Packed> {
-        match &self.at(param, index).kind {
+        match self.kind(param, index)? {
             ValueKind::Packed(p) => Some(p.clone()),
             ValueKind::Known(_, Some(stored)) => Some(Packed::Plain(stored.clone())),
             ValueKind::Known(t, None) => known_to_const(t).map(Packed::Plain),

@@ -224,7 +224,7 @@ struct StepOperands<'a> {
 
 impl StepOperands<'_> {
     fn storage(&self, param: usize, index: usize) -> Option<Data<'_>> {
-        let source = &self.step.args[param][index];
+        let source = self.step.args[param].get(index)?;
         resolve(source, self.plan, self.tables, self.slots, elements(&self.tables.shapes[source.shape.0 as usize]))
     }
 }
@@ -265,7 +265,7 @@ impl Operands for StepOperands<'_> {
     }
 
     fn text_at(&self, param: usize, index: usize) -> Option<&str> {
-        match &self.step.args[param][index].at {
+        match &self.step.args[param].get(index)?.at {
             At::Text(s) => Some(s),
             _ => None,
         }

@@ -150,7 +150,8 @@ pub trait Operands {
     /// # Panics
     /// If there is no such argument.
     fn ty_at(&self, param: usize, index: usize) -> (DType, &[usize]);
-    /// The elements, if known: at run time always, during inference for constants alone. Text has none.
+    /// The elements, if known: at run time always, during inference for constants alone. Text has none, nor has an argument
+    /// that is not there.
     fn data_at(&self, param: usize, index: usize) -> Option<Data<'_>>;
     /// The text of a text argument.
     fn text_at(&self, param: usize, index: usize) -> Option<&str>;

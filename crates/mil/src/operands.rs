@@ -143,7 +143,7 @@ impl Operands for Bound<'_> {
     }
 
     fn data_at(&self, param: usize, index: usize) -> Option<Data<'_>> {
-        match &self.args[param][index] {
+        match self.args[param].get(index)? {
             Operand::Known(t) => Some(t.data.view(t.data.len())),
             Operand::Owned(t) => Some(t.data.view(t.data.len())),
             Operand::Typed(_) | Operand::Text(_) => None,
@@ -151,7 +151,7 @@ impl Operands for Bound<'_> {
     }
 
     fn text_at(&self, param: usize, index: usize) -> Option<&str> {
-        match &self.args[param][index] {
+        match self.args[param].get(index)? {
             Operand::Text(s) => Some(s),
             _ => None,
         }

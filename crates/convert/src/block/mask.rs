@@ -17,5 +17,7 @@ pub(crate) fn causal_mask(net: &mut Net<'_>, positions: ValueId, window: Option<
         let near = net.op("greater", "mask_window", &[("x", all.into()), ("y", first.into())])?;
         visible = net.op("logical_and", "mask_visible", &[("x", visible.into()), ("y", near.into())])?;
     }
-    net.op("select", "mask", &[("cond", visible.into()), ("a", Net::half(0.0)), ("b", Net::half(MASKED))])
+    // Of the mask's rank: coremltools takes a selection between scalars for a scalar.
+    let one = |value: f32| Const::floats(DType::F16, &[1, 1], &[value]).into();
+    net.op("select", "mask", &[("cond", visible.into()), ("a", one(0.0)), ("b", one(MASKED))])
 }
