@@ -61,7 +61,9 @@ pub enum Const {
 #[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
 pub enum ConstError {
     /// An integer lies outside what the runtime holds.
-    #[error("element {index} of a {dtype} constant is {value}, outside the 32-bit integers that programs compute with")]
+    #[error(
+        "element {index} of a constant of {dtype} is {value}, outside the 32-bit integers that programs compute with"
+    )]
     OutOfRange {
         /// Element type.
         dtype: DType,

@@ -54,7 +54,7 @@ fn blob_dtype(dtype: BlobType) -> DType {
 }
 
 /// Reads the program of a package, with what the package says around it. Constants are ranges of the package's files, not
-/// copies. Operations that are not in the registry are kept ([`Kind::Unknown`](crate::Kind::Unknown)); [`load`](crate::load)
+/// copies. Operations that are not in the registry are kept ([`Kind::Unknown`](crate::Kind::Unknown)); [`load`](crate::load())
 /// refuses them.
 ///
 /// # Errors

@@ -14,11 +14,13 @@ pub(crate) struct Names {
     pub(crate) values: Vec<Value>,
     scopes: Vec<HashMap<String, ValueId>>,
     awaited: HashMap<String, ValueId>,
+    /// Names of blocks that have ended: a use of one is a fault, which the verifier can then name.
+    ended: HashMap<String, ValueId>,
 }
 
 impl Names {
     pub(crate) fn new() -> Self {
-        Self { values: Vec::new(), scopes: vec![HashMap::new()], awaited: HashMap::new() }
+        Self { values: Vec::new(), scopes: vec![HashMap::new()], awaited: HashMap::new(), ended: HashMap::new() }
     }
 
     /// Enters a nested block.
@@ -28,7 +30,8 @@ impl Names {
 
     /// Leaves a nested block: its names are no longer in scope.
     pub(crate) fn leave(&mut self) {
-        self.scopes.pop();
+        let scope = self.scopes.pop().expect("every block that is left was entered");
+        self.ended.extend(scope);
     }
 
     /// Defines a value in the innermost scope.
@@ -49,7 +52,7 @@ impl Names {
         if let Some(&id) = self.scopes.iter().rev().find_map(|scope| scope.get(name)) {
             return id;
         }
-        if let Some(&id) = self.awaited.get(name) {
+        if let Some(&id) = self.ended.get(name).or(self.awaited.get(name)) {
             return id;
         }
         let id = self.push(name, Type::Tuple(Vec::new()));
@@ -77,7 +80,8 @@ mod tests {
         let inner = names.define("x", ty());
         assert_eq!(names.resolve("x"), inner);
         names.leave();
-        assert_ne!(names.resolve("x"), inner);
+        assert_eq!(names.resolve("x"), inner, "for the verifier to report");
+        assert_ne!(names.define("x", ty()), inner);
         assert_eq!(names.define("late", ty()), early);
     }
 }

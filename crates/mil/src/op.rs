@@ -330,6 +330,9 @@ impl dyn Operands + '_ {
         if index >= self.count(param) {
             return Err(OpError::Missing { param: self.name_of(param) });
         }
+        if self.text_at(param, index).is_some() {
+            return Err(self.wrong_class(param, index, "numbers"));
+        }
         self.data_at(param, index).ok_or(OpError::NeedsValue { param: self.name_of(param) })
     }
 

@@ -47,7 +47,7 @@ use crate::types::DType;
 /// Reads a program from text; `blobs` has the weight files that it refers to ([`NoBlobs`], if it refers to none).
 ///
 /// Whatever the text is, reading it takes memory and time in proportion to its length; nesting is bounded by
-/// [`MAX_DEPTH`](crate::decode::MAX_DEPTH), and tensors by the bounds of [`decode`](crate::decode).
+/// [`MAX_DEPTH`](crate::decode::MAX_DEPTH), and tensors by the bounds of [`decode`](crate::decode()).
 ///
 /// # Errors
 /// [`MilError::Text`], with line and column.

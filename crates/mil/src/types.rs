@@ -15,7 +15,7 @@ pub fn elements(shape: &[usize]) -> usize {
 }
 
 /// An element type of MIL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the variants are the types' own names")]
 pub enum DType {
     Bool,
@@ -171,7 +171,7 @@ impl fmt::Display for DType {
 }
 
 /// One axis of a declared type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dim {
     /// A fixed extent.
     Known(usize),
@@ -180,7 +180,7 @@ pub enum Dim {
 }
 
 /// A tensor type as a package declares it: axes may be unknown.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct TensorType {
     /// Element type.
     pub dtype: DType,
@@ -223,6 +223,15 @@ impl TensorType {
     }
 }
 
+impl fmt::Display for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Dim::Known(n) => write!(f, "{n}"),
+            Dim::Unknown => f.write_str("?"),
+        }
+    }
+}
+
 impl fmt::Display for TensorType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "tensor<{}, ", self.dtype)?;
@@ -234,10 +243,7 @@ impl fmt::Display for TensorType {
                     if i > 0 {
                         f.write_str(", ")?;
                     }
-                    match d {
-                        Dim::Known(n) => write!(f, "{n}")?,
-                        Dim::Unknown => f.write_str("?")?,
-                    }
+                    write!(f, "{d}")?;
                 }
                 f.write_str("]")?;
             }
@@ -247,7 +253,7 @@ impl fmt::Display for TensorType {
 }
 
 /// A tensor type whose every axis is known.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct StaticType {
     /// Element type.
     pub dtype: DType,
@@ -277,7 +283,7 @@ impl From<&StaticType> for TensorType {
 
 impl fmt::Display for StaticType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        TensorType::from(self).fmt(f)
+        fmt::Display::fmt(&TensorType::from(self), f)
     }
 }
 
@@ -319,7 +325,7 @@ impl Type {
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Type::Tensor(t) => t.fmt(f),
+            Type::Tensor(t) => write!(f, "{t}"),
             Type::State(t) => write!(f, "state<{t}>"),
             Type::List(t, Some(n)) => write!(f, "list<{t}, {n}>"),
             Type::List(t, None) => write!(f, "list<{t}, ?>"),
@@ -329,7 +335,7 @@ impl fmt::Display for Type {
                     if i > 0 {
                         f.write_str(", ")?;
                     }
-                    t.fmt(f)?;
+                    write!(f, "{t}")?;
                 }
                 f.write_str(">")
             }
@@ -337,6 +343,18 @@ impl fmt::Display for Type {
         }
     }
 }
+
+macro_rules! debug_as_display {
+    ($($t:ty),*) => { $(
+        /// As in MIL text, so that messages which show a value read the same.
+        impl fmt::Debug for $t {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+    )* };
+}
+debug_as_display!(DType, Dim, TensorType, StaticType);
 
 /// A set of operations, named as packages name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

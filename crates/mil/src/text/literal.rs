@@ -65,7 +65,17 @@ pub(super) fn typed(c: &Const, style: Style, f: Sink<'_>) -> fmt::Result {
 
 /// A constant where `expected` is its type by context.
 fn nested(c: &Const, expected: &Type, style: Style, f: Sink<'_>) -> fmt::Result {
-    if c.ty() == *expected { content(c, style, f) } else { typed(c, style, f) }
+    let told = match (c, expected) {
+        // A literal tells the extents of axes that its type leaves open, if it has elements.
+        (Const::Tensor(t), Type::Tensor(expected)) => {
+            expected.admits(&t.ty) && (!is_open(expected) || expected.shape.is_some() && !t.ty.shape.contains(&0))
+        }
+        (Const::List(t, items), Type::List(expected, n)) => *t == **expected && n.is_none_or(|n| n == items.len()),
+        _ => c.ty() == *expected,
+    };
+    // A blob's type must be told.
+    let blob = c.tensor().is_some_and(|t| t.blob.is_some());
+    if told && !(blob && c.ty() != *expected) { content(c, style, f) } else { typed(c, style, f) }
 }
 
 fn content(c: &Const, style: Style, f: Sink<'_>) -> fmt::Result {

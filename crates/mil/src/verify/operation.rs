@@ -108,15 +108,17 @@ impl<'a> Check<'a> {
             }
         }
         if known.effect() == Effect::WriteState {
-            let ty = |param: usize| {
-                let id = named(op.args(known.params()[param].name).first()?)?;
-                let v = self.function.values.get(id.index())?;
-                Some((v.name.clone(), v.ty.state().or(v.ty.tensor())?.clone()))
+            let arg = |param: usize| op.args(known.params()[param].name).first();
+            let value = |param: usize| arg(param).and_then(named).and_then(|id| self.function.values.get(id.index()));
+            let data = match arg(1) {
+                Some(crate::Argument::Literal(c)) => Some(c.ty()),
+                _ => value(1).map(|v| v.ty.clone()).filter(|t| t.state().is_none()),
             };
-            if let (Some((state, wrapped)), Some((_, data))) = (ty(0), ty(1))
-                && wrapped != data
+            if let (Some(state), Some(data)) = (value(0), data)
+                && let Some(wrapped) = state.ty.state()
+                && data.tensor() != Some(wrapped)
             {
-                let (wrapped, found) = (wrapped.to_string(), data.to_string());
+                let (state, wrapped, found) = (state.name.clone(), wrapped.to_string(), data.to_string());
                 self.report(at.clone(), Problem::Written { state, wrapped, found });
             }
         }
