@@ -276,7 +276,7 @@ fn add<S: Lanes>(s: S, dim: usize, part: &[f32], running: &mut [f32], out: &mut 
         let (values, figures) = part.split_at(dim);
         let top = if figures[0] > *max { figures[0] } else { *max };
         let zero = if top == f32::NEG_INFINITY { 0.0 } else { top };
-        let [old, new] = [*max, figures[0]].map(|m| exp_one(s, m - zero));
+        let (old, new) = (exp_one(s, *max - zero), exp_one(s, figures[0] - zero));
         let (old_lanes, new_lanes) = (s.splat(old), s.splat(new));
         for (out, values) in out.chunks_mut(16).zip(values.chunks(16)) {
             let scaled = s.mul(load_part(s, out, 0.0), old_lanes);

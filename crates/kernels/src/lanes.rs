@@ -2,7 +2,8 @@
 //!
 //! Every operation is defined to the bit by [`Scalar`]; an instruction set is one more implementation of [`Lanes`].
 //! The implementor is the proof of [`crate::isa`] that its instructions may run, so a `Lanes` value in hand is enough to
-//! call any of these. All methods are `#[inline(always)]`, see [`crate::isa::Kernel`].
+//! call any of these. All methods are `#[inline(always)]`, see [`crate::isa::Kernel`]. For the same reason no closure may
+//! hold lane operations: it would be a function of its own, compiled without the instruction set (and slow).
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

@@ -45,15 +45,19 @@ impl Kernel for Half<'_> {
         for row in self.x.chunks_exact_mut(self.dim) {
             let (low, high) = row[..2 * half].split_at_mut(half);
             for (i, (low, high)) in low.chunks_mut(16).zip(high.chunks_mut(16)).enumerate() {
-                let part = |table: &[f32]| load_part(s, &table[16 * i..], 0.0);
                 let (a, b) = (load_part(s, low, 0.0), load_part(s, high, 0.0));
-                let turned = s.sub(s.mul(a, part(self.cos[0])), s.mul(b, part(self.sin[0])));
-                store_part(s, turned, low);
-                let turned = s.add(s.mul(b, part(self.cos[1])), s.mul(a, part(self.sin[1])));
-                store_part(s, turned, high);
+                let (cos, sin) = (part(s, self.cos[0], i), part(s, self.sin[0], i));
+                store_part(s, s.sub(s.mul(a, cos), s.mul(b, sin)), low);
+                let (cos, sin) = (part(s, self.cos[1], i), part(s, self.sin[1], i));
+                store_part(s, s.add(s.mul(b, cos), s.mul(a, sin)), high);
             }
         }
     }
+}
+
+#[inline(always)]
+fn part<S: Lanes>(s: S, table: &[f32], i: usize) -> S::F {
+    load_part(s, &table[16 * i..], 0.0)
 }
 
 #[cfg(test)]

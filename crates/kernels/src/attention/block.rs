@@ -86,8 +86,9 @@ impl<E: Element> Block<'_, E> {
                         *line = load_element(s, key);
                     }
                 }
-                for (column, turned) in s.transpose(lines).into_iter().zip(&mut *turned) {
-                    s.store(column, &mut turned[v]);
+                let columns = s.transpose(lines);
+                for (i, turned) in turned.iter_mut().enumerate() {
+                    s.store(columns[i], &mut turned[v]);
                 }
             }
         }

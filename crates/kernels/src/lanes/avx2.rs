@@ -120,8 +120,10 @@ impl Lanes for Avx2 {
         let n = self.to_i32(n);
         let half = run!([_mm256_srai_epi32::<1>(n[0]), _mm256_srai_epi32::<1>(n[1])]);
         let rest = both!(_mm256_sub_epi32, n, half);
-        let power = |n: [__m256i; 2]| self.as_float(self.shl(self.iadd(n, self.isplat(127)), 23));
-        self.mul(self.mul(p, power(half)), power(rest))
+        let bias = self.isplat(127);
+        let first = self.as_float(self.shl(self.iadd(half, bias), 23));
+        let second = self.as_float(self.shl(self.iadd(rest, bias), 23));
+        self.mul(self.mul(p, first), second)
     }
 
     #[inline(always)]
@@ -175,10 +177,16 @@ impl Lanes for Avx2 {
     fn lookup16(self, table: Self::F, i: Self::I) -> Self::F {
         // The permutation looks at three bits; the fourth, moved to the sign, chooses between the two halves.
         let high = self.as_float(self.shl(i, 28));
-        let pick = |i: __m256i, high: __m256| {
-            run!(_mm256_blendv_ps(_mm256_permutevar8x32_ps(table[0], i), _mm256_permutevar8x32_ps(table[1], i), high))
-        };
-        [pick(i[0], high[0]), pick(i[1], high[1])]
+        macro_rules! pick {
+            ($h:literal) => {
+                run!({
+                    let (low, up) =
+                        (_mm256_permutevar8x32_ps(table[0], i[$h]), _mm256_permutevar8x32_ps(table[1], i[$h]));
+                    _mm256_blendv_ps(low, up, high[$h])
+                })
+            };
+        }
+        [pick!(0), pick!(1)]
     }
     #[inline(always)]
     fn gather(self, table: &[[u8; 4]], i: Self::I) -> Self::F {
@@ -192,10 +200,13 @@ impl Lanes for Avx2 {
     fn transpose(self, r: [Self::F; 16]) -> [Self::F; 16] {
         let mut out = r;
         for (top, left) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
-            let block: [__m256; 8] = std::array::from_fn(|i| r[8 * top + i][left]);
+            let mut block = [r[0][0]; 8];
+            for i in 0..8 {
+                block[i] = r[8 * top + i][left];
+            }
             let turned = self.transpose8(block);
-            for (i, row) in turned.into_iter().enumerate() {
-                out[8 * left + i][top] = row;
+            for i in 0..8 {
+                out[8 * left + i][top] = turned[i];
             }
         }
         out
@@ -208,19 +219,24 @@ impl Lanes for Avx2 {
 }
 
 impl Avx2 {
+    /// Column `c` of four rows, in each 128-bit part.
     #[inline(always)]
-    fn transpose8(self, r: [__m256; 8]) -> [__m256; 8] {
-        let quad = |a: usize| -> [__m256; 4] {
-            let (lo0, hi0) = run!((_mm256_unpacklo_ps(r[a], r[a + 1]), _mm256_unpackhi_ps(r[a], r[a + 1])));
-            let (lo1, hi1) = run!((_mm256_unpacklo_ps(r[a + 2], r[a + 3]), _mm256_unpackhi_ps(r[a + 2], r[a + 3])));
-            run!([
+    fn quad(self, r: [__m256; 4]) -> [__m256; 4] {
+        run!({
+            let (lo0, hi0) = (_mm256_unpacklo_ps(r[0], r[1]), _mm256_unpackhi_ps(r[0], r[1]));
+            let (lo1, hi1) = (_mm256_unpacklo_ps(r[2], r[3]), _mm256_unpackhi_ps(r[2], r[3]));
+            [
                 _mm256_shuffle_ps::<0x44>(lo0, lo1),
                 _mm256_shuffle_ps::<0xee>(lo0, lo1),
                 _mm256_shuffle_ps::<0x44>(hi0, hi1),
                 _mm256_shuffle_ps::<0xee>(hi0, hi1),
-            ])
-        };
-        let (a, b) = (quad(0), quad(4));
+            ]
+        })
+    }
+
+    #[inline(always)]
+    fn transpose8(self, r: [__m256; 8]) -> [__m256; 8] {
+        let (a, b) = (self.quad([r[0], r[1], r[2], r[3]]), self.quad([r[4], r[5], r[6], r[7]]));
         let mut out = r;
         for c in 0..4 {
             out[c] = run!(_mm256_permute2f128_ps::<0x20>(a[c], b[c]));

@@ -160,18 +160,13 @@ impl Lanes for Avx512 {
     }
     #[inline(always)]
     fn transpose(self, r: [Self::F; 16]) -> [Self::F; 16] {
-        let pairs = |a: usize| -> [__m512; 4] {
-            let (lo0, hi0) = run!((_mm512_unpacklo_ps(r[a], r[a + 1]), _mm512_unpackhi_ps(r[a], r[a + 1])));
-            let (lo1, hi1) = run!((_mm512_unpacklo_ps(r[a + 2], r[a + 3]), _mm512_unpackhi_ps(r[a + 2], r[a + 3])));
-            run!([
-                _mm512_shuffle_ps::<0x44>(lo0, lo1),
-                _mm512_shuffle_ps::<0xee>(lo0, lo1),
-                _mm512_shuffle_ps::<0x44>(hi0, hi1),
-                _mm512_shuffle_ps::<0xee>(hi0, hi1),
-            ])
-        };
         // quad[q][c]: in each 128-bit part p, column 4p + c of rows 4q..4q+4.
-        let quad = [pairs(0), pairs(4), pairs(8), pairs(12)];
+        let quad = [
+            self.quad([r[0], r[1], r[2], r[3]]),
+            self.quad([r[4], r[5], r[6], r[7]]),
+            self.quad([r[8], r[9], r[10], r[11]]),
+            self.quad([r[12], r[13], r[14], r[15]]),
+        ];
         let mut out = r;
         for c in 0..4 {
             let a = run!(_mm512_shuffle_f32x4::<0x88>(quad[0][c], quad[1][c]));
@@ -189,5 +184,22 @@ impl Lanes for Avx512 {
     fn prefetch(self, p: &[u8], ahead: usize) {
         // A prefetch never faults, wherever it points.
         run!(_mm_prefetch::<_MM_HINT_T0>(p.as_ptr().wrapping_add(ahead).cast()))
+    }
+}
+
+impl Avx512 {
+    /// Column `c` of four rows, in each 128-bit part.
+    #[inline(always)]
+    fn quad(self, r: [__m512; 4]) -> [__m512; 4] {
+        run!({
+            let (lo0, hi0) = (_mm512_unpacklo_ps(r[0], r[1]), _mm512_unpackhi_ps(r[0], r[1]));
+            let (lo1, hi1) = (_mm512_unpacklo_ps(r[2], r[3]), _mm512_unpackhi_ps(r[2], r[3]));
+            [
+                _mm512_shuffle_ps::<0x44>(lo0, lo1),
+                _mm512_shuffle_ps::<0xee>(lo0, lo1),
+                _mm512_shuffle_ps::<0x44>(hi0, hi1),
+                _mm512_shuffle_ps::<0xee>(hi0, hi1),
+            ]
+        })
     }
 }

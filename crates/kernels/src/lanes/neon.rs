@@ -15,6 +15,31 @@ macro_rules! run {
     };
 }
 
+/// The same for each of the four registers. Not a closure: that would be a function of its own, compiled without the
+/// instruction set.
+macro_rules! four {
+    (|$i:ident| $e:expr) => {
+        run!([
+            {
+                let $i = 0;
+                $e
+            },
+            {
+                let $i = 1;
+                $e
+            },
+            {
+                let $i = 2;
+                $e
+            },
+            {
+                let $i = 3;
+                $e
+            },
+        ])
+    };
+}
+
 macro_rules! each {
     ($f:ident, $a:expr) => {
         run!([$f($a[0]), $f($a[1]), $f($a[2]), $f($a[3])])
@@ -52,20 +77,17 @@ impl Lanes for Neon {
     #[inline(always)]
     fn load_bytes(self, p: &[u8; 64]) -> Self::F {
         let p = p.as_ptr();
-        let four = |i: usize| run!(vreinterpretq_f32_u8(vld1q_u8(p.add(16 * i))));
-        [four(0), four(1), four(2), four(3)]
+        four!(|i| vreinterpretq_f32_u8(vld1q_u8(p.add(16 * i))))
     }
     #[inline(always)]
     fn load_f16(self, p: &[u16; 16]) -> Self::F {
         let p = p.as_ptr();
-        let four = |i: usize| widen(run!(vld1_u16(p.add(4 * i))));
-        [four(0), four(1), four(2), four(3)]
+        four!(|i| widen(vld1_u16(p.add(4 * i))))
     }
     #[inline(always)]
     fn load_f16_bytes(self, p: &[u8; 32]) -> Self::F {
         let p = p.as_ptr();
-        let four = |i: usize| widen(run!(vreinterpret_u16_u8(vld1_u8(p.add(8 * i)))));
-        [four(0), four(1), four(2), four(3)]
+        four!(|i| widen(vreinterpret_u16_u8(vld1_u8(p.add(8 * i)))))
     }
     #[inline(always)]
     fn store_f16(self, v: Self::F, p: &mut [u16; 16]) {
@@ -97,8 +119,7 @@ impl Lanes for Neon {
     }
     #[inline(always)]
     fn fma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F {
-        let one = |i: usize| run!(vfmaq_f32(c[i], a[i], b[i]));
-        [one(0), one(1), one(2), one(3)]
+        four!(|i| vfmaq_f32(c[i], a[i], b[i]))
     }
     #[inline(always)]
     fn max(self, a: Self::F, b: Self::F) -> Self::F {
@@ -114,23 +135,19 @@ impl Lanes for Neon {
     }
     #[inline(always)]
     fn select_gt(self, a: Self::F, b: Self::F, x: Self::F, y: Self::F) -> Self::F {
-        let one = |i: usize| run!(vbslq_f32(vcgtq_f32(a[i], b[i]), x[i], y[i]));
-        [one(0), one(1), one(2), one(3)]
+        four!(|i| vbslq_f32(vcgtq_f32(a[i], b[i]), x[i], y[i]))
     }
     #[inline(always)]
     fn scale2(self, p: Self::F, n: Self::F) -> Self::F {
         let n = self.to_i32(n);
-        let one = |i: usize| {
-            run!({
-                let half = vshrq_n_s32::<1>(n[i]);
-                let rest = vsubq_s32(n[i], half);
-                let bias = vdupq_n_s32(127);
-                let first = vreinterpretq_f32_s32(vshlq_n_s32::<23>(vaddq_s32(half, bias)));
-                let second = vreinterpretq_f32_s32(vshlq_n_s32::<23>(vaddq_s32(rest, bias)));
-                vmulq_f32(vmulq_f32(p[i], first), second)
-            })
-        };
-        [one(0), one(1), one(2), one(3)]
+        four!(|i| {
+            let half = vshrq_n_s32::<1>(n[i]);
+            let rest = vsubq_s32(n[i], half);
+            let bias = vdupq_n_s32(127);
+            let first = vreinterpretq_f32_s32(vshlq_n_s32::<23>(vaddq_s32(half, bias)));
+            let second = vreinterpretq_f32_s32(vshlq_n_s32::<23>(vaddq_s32(rest, bias)));
+            vmulq_f32(vmulq_f32(p[i], first), second)
+        })
     }
 
     #[inline(always)]
@@ -140,8 +157,7 @@ impl Lanes for Neon {
     #[inline(always)]
     fn iload(self, p: &[u8; 64]) -> Self::I {
         let p = p.as_ptr();
-        let four = |i: usize| run!(vreinterpretq_s32_u8(vld1q_u8(p.add(16 * i))));
-        [four(0), four(1), four(2), four(3)]
+        four!(|i| vreinterpretq_s32_u8(vld1q_u8(p.add(16 * i))))
     }
     #[inline(always)]
     fn iand(self, a: Self::I, b: Self::I) -> Self::I {
@@ -158,14 +174,12 @@ impl Lanes for Neon {
     #[inline(always)]
     fn shr(self, a: Self::I, n: u32) -> Self::I {
         let by = run!(vdupq_n_s32(-(n as i32)));
-        let one = |a: int32x4_t| run!(vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(a), by)));
-        [one(a[0]), one(a[1]), one(a[2]), one(a[3])]
+        four!(|i| vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(a[i]), by)))
     }
     #[inline(always)]
     fn shl(self, a: Self::I, n: u32) -> Self::I {
         let by = run!(vdupq_n_s32(n as i32));
-        let one = |a: int32x4_t| run!(vshlq_s32(a, by));
-        [one(a[0]), one(a[1]), one(a[2]), one(a[3])]
+        four!(|i| vshlq_s32(a[i], by))
     }
     #[inline(always)]
     fn to_f32(self, a: Self::I) -> Self::F {
@@ -193,30 +207,36 @@ impl Lanes for Neon {
             vreinterpretq_u8_f32(table[2]),
             vreinterpretq_u8_f32(table[3]),
         ));
-        let one = |i: int32x4_t| {
-            run!({
-                let low = vandq_s32(i, vdupq_n_s32(15));
-                let at = vmlaq_s32(vdupq_n_s32(0x0302_0100), low, vdupq_n_s32(0x0404_0404));
-                vreinterpretq_f32_u8(vqtbl4q_u8(bytes, vreinterpretq_u8_s32(at)))
-            })
-        };
-        [one(i[0]), one(i[1]), one(i[2]), one(i[3])]
+        four!(|l| {
+            let low = vandq_s32(i[l], vdupq_n_s32(15));
+            let at = vmlaq_s32(vdupq_n_s32(0x0302_0100), low, vdupq_n_s32(0x0404_0404));
+            vreinterpretq_f32_u8(vqtbl4q_u8(bytes, vreinterpretq_u8_s32(at)))
+        })
     }
     #[inline(always)]
     fn gather(self, table: &[[u8; 4]], i: Self::I) -> Self::F {
         assert!(table.len().is_power_of_two(), "a table of {} entries", table.len());
         let mut at = [0; 16];
         self.istore(i, &mut at);
-        self.load(&std::array::from_fn(|l| f32::from_le_bytes(table[at[l] as usize & (table.len() - 1)])))
+        let mut values = [0.0; 16];
+        for l in 0..16 {
+            values[l] = f32::from_le_bytes(table[at[l] as usize & (table.len() - 1)]);
+        }
+        self.load(&values)
     }
     #[inline(always)]
     fn transpose(self, r: [Self::F; 16]) -> [Self::F; 16] {
         let mut out = r;
         for top in 0..4 {
             for left in 0..4 {
-                let turned = self.transpose4(std::array::from_fn(|i| r[4 * top + i][left]));
-                for (i, row) in turned.into_iter().enumerate() {
-                    out[4 * left + i][top] = row;
+                let turned = self.transpose4([
+                    r[4 * top][left],
+                    r[4 * top + 1][left],
+                    r[4 * top + 2][left],
+                    r[4 * top + 3][left],
+                ]);
+                for i in 0..4 {
+                    out[4 * left + i][top] = turned[i];
                 }
             }
         }
@@ -244,14 +264,13 @@ impl Neon {
     #[inline(always)]
     fn transpose4(self, r: [float32x4_t; 4]) -> [float32x4_t; 4] {
         run!({
-            let double = |v: float32x4_t| vreinterpretq_f64_f32(v);
             let (a, b) = (vtrn1q_f32(r[0], r[1]), vtrn2q_f32(r[0], r[1]));
             let (c, d) = (vtrn1q_f32(r[2], r[3]), vtrn2q_f32(r[2], r[3]));
             [
-                vreinterpretq_f32_f64(vtrn1q_f64(double(a), double(c))),
-                vreinterpretq_f32_f64(vtrn1q_f64(double(b), double(d))),
-                vreinterpretq_f32_f64(vtrn2q_f64(double(a), double(c))),
-                vreinterpretq_f32_f64(vtrn2q_f64(double(b), double(d))),
+                vreinterpretq_f32_f64(vtrn1q_f64(vreinterpretq_f64_f32(a), vreinterpretq_f64_f32(c))),
+                vreinterpretq_f32_f64(vtrn1q_f64(vreinterpretq_f64_f32(b), vreinterpretq_f64_f32(d))),
+                vreinterpretq_f32_f64(vtrn2q_f64(vreinterpretq_f64_f32(a), vreinterpretq_f64_f32(c))),
+                vreinterpretq_f32_f64(vtrn2q_f64(vreinterpretq_f64_f32(b), vreinterpretq_f64_f32(d))),
             ]
         })
     }

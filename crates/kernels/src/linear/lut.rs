@@ -297,14 +297,22 @@ impl<'a, S: Lanes, const BITS: usize, const LOOKUP: bool> Panel<S> for PanelView
     fn group(&self, s: S, group: usize) -> [S::I; 2] {
         let lines = &self.lines[group / 4 * self.bits()..][..self.bits()];
         let g = group % 4;
-        let one = |line: usize| s.shr(s.iload(&lines[line]), 8 * g as u32);
-        let two = |line: usize| s.shr(s.iload(&lines[line + g / 2]), 16 * (g as u32 % 2));
+        macro_rules! one {
+            ($line:literal) => {
+                s.shr(s.iload(&lines[$line]), 8 * g as u32)
+            };
+        }
+        macro_rules! two {
+            ($line:literal) => {
+                s.shr(s.iload(&lines[$line + g / 2]), 16 * (g as u32 % 2))
+            };
+        }
         match self.bits() {
-            1 => [one(0); 2],
-            2 => [two(0); 2],
-            3 => [two(0), one(2)],
+            1 => [one!(0); 2],
+            2 => [two!(0); 2],
+            3 => [two!(0), one!(2)],
             4 => [s.iload(&lines[g]); 2],
-            6 => [s.iload(&lines[g]), two(4)],
+            6 => [s.iload(&lines[g]), two!(4)],
             _ => [s.iload(&lines[2 * g]), s.iload(&lines[2 * g + 1])],
         }
     }
@@ -320,23 +328,32 @@ impl<'a, S: Lanes, const BITS: usize, const LOOKUP: bool> Panel<S> for PanelView
     #[inline(always)]
     fn column(&self, s: S, chunk: &Self::Chunk, group: &[S::I; 2], j: usize) -> S::F {
         let [low, high] = *group;
-        let part = |a: S::I, bits: usize| s.shr(a, shift(bits, j));
-        let mask = |a: S::I, bits: usize| s.iand(a, s.isplat((1 << bits) - 1));
         let index = match self.bits() {
-            1 | 2 | 4 => part(low, self.bits()),
-            3 => s.ior(mask(part(low, 2), 2), s.shl(part(high, 1), 2)),
-            6 => s.ior(mask(part(low, 4), 4), s.shl(mask(part(high, 2), 2), 4)),
+            1 | 2 | 4 => part(s, low, self.bits(), j),
+            3 => s.ior(mask(s, part(s, low, 2, j), 2), s.shl(part(s, high, 1, j), 2)),
+            6 => s.ior(mask(s, part(s, low, 4, j), 4), s.shl(mask(s, part(s, high, 2, j), 2), 4)),
             _ => s.shr(group[j / 4], j as u32 % 4 * 8),
         };
         if LOOKUP {
             // Bits above the index may be anything: the table repeats.
             s.lookup16(chunk.0, index)
         } else {
-            s.gather(chunk.1, s.ior(mask(index, self.bits()), self.base))
+            s.gather(chunk.1, s.ior(mask(s, index, self.bits()), self.base))
         }
     }
     #[inline(always)]
     fn close(&self, s: S, _chunk: &Self::Chunk, sum: S::F, total: S::F) -> S::F {
         s.add(total, sum)
     }
+}
+
+/// The `j`-th column of a line of parts of `bits`, at the bottom of its lane.
+#[inline(always)]
+fn part<S: Lanes>(s: S, a: S::I, bits: usize, j: usize) -> S::I {
+    s.shr(a, shift(bits, j))
+}
+
+#[inline(always)]
+fn mask<S: Lanes>(s: S, a: S::I, bits: usize) -> S::I {
+    s.iand(a, s.isplat((1 << bits) - 1))
 }
