@@ -63,7 +63,6 @@ pub(crate) trait Lanes: Copy {
     fn iload(self, p: &[u8; 64]) -> Self::I;
     fn iand(self, a: Self::I, b: Self::I) -> Self::I;
     fn ior(self, a: Self::I, b: Self::I) -> Self::I;
-    fn iadd(self, a: Self::I, b: Self::I) -> Self::I;
     /// Logical shift right, `n` in 0..32.
     fn shr(self, a: Self::I, n: u32) -> Self::I;
     /// Shift left, `n` in 0..32.
@@ -73,6 +72,16 @@ pub(crate) trait Lanes: Copy {
     fn to_i32(self, a: Self::F) -> Self::I;
     fn as_bits(self, a: Self::F) -> Self::I;
     fn as_float(self, a: Self::I) -> Self::F;
+
+    /// The low byte of each lane.
+    fn store_bytes(self, v: Self::I, p: &mut [u8; 16]);
+
+    /// Whether [`Self::dot_bytes`] takes the bytes of `w` as unsigned. If not, it takes 128 less.
+    const UNSIGNED: bool;
+    /// `acc[l] + Σ w[4l + i] · a[4l + i]` for `i` in 0..4, with `w` in 0..=15 and `a` signed bytes.
+    fn dot_nibbles(self, acc: Self::I, w: Self::I, a: Self::I) -> Self::I;
+    /// The same for any byte `w`, see [`Self::UNSIGNED`], with `a` in -127..=127.
+    fn dot_bytes(self, acc: Self::I, w: Self::I, a: Self::I) -> Self::I;
 
     /// `table[i & 15]`: only the low four bits of each lane count.
     fn lookup16(self, table: Self::F, i: Self::I) -> Self::F;
@@ -103,25 +112,13 @@ pub(crate) trait Lanes: Copy {
         self.as_float(self.ior(self.as_bits(self.abs(a)), top))
     }
     /// The sum of the lanes, as a tree: lane `i` with lane `i + 8`, then 4, 2, 1.
-    #[inline(always)]
-    fn sum(self, a: Self::F) -> f32 {
-        let mut l = [0.0; 16];
-        self.store(a, &mut l);
-        let mut width = 8;
-        while width > 0 {
-            for i in 0..width {
-                l[i] += l[i + width];
-            }
-            width /= 2;
-        }
-        l[0]
-    }
-    /// The largest lane; lanes that are NaN are passed over (all NaN gives NaN or -infinity).
+    fn sum(self, a: Self::F) -> f32;
+    /// The largest lane, for lanes without NaN.
+    fn max_lane(self, a: Self::F) -> f32;
+    /// The largest lane; lanes that are NaN are passed over (all NaN gives -infinity).
     #[inline(always)]
     fn largest(self, a: Self::F) -> f32 {
-        let mut l = [0.0; 16];
-        self.store(a, &mut l);
-        l.into_iter().fold(f32::NEG_INFINITY, |m, v| if v > m { v } else { m })
+        self.max_lane(self.max(a, self.splat(f32::NEG_INFINITY)))
     }
 }
 

@@ -21,6 +21,7 @@
 
 mod blocks;
 mod float;
+pub mod integer;
 mod lut;
 mod q4;
 mod q8;
@@ -29,6 +30,7 @@ mod tests;
 
 pub use blocks::{BlockShape, ScaleType};
 pub use float::{LinearF16, LinearF32};
+pub use integer::Activations;
 pub use lut::{LinearLut, LutShape};
 pub use q4::LinearQ4;
 pub use q8::LinearQ8;
@@ -86,6 +88,24 @@ impl Linear<'_> {
             Self::Q8(w) => w.matmul(isa, rows, x, n, out),
             Self::Q4(w) => w.matmul(isa, rows, x, n, out),
             Self::Lut(w) => w.matmul(isa, rows, x, n, out),
+        }
+    }
+
+    /// Whether [`Self::matmul_int8`] can be used.
+    pub fn has_int8(&self) -> bool {
+        match self {
+            Self::F32(_) | Self::F16(_) | Self::Lut(_) => false,
+            Self::Q8(w) => w.has_int8(),
+            Self::Q4(w) => w.has_int8(),
+        }
+    }
+
+    /// The product with quantized activations, in integers, where [`Self::has_int8`]; see [`integer`].
+    pub fn matmul_int8(&self, isa: Isa, rows: Range<usize>, x: Activations<'_>, out: &mut [f32]) {
+        match self {
+            Self::Q8(w) => w.matmul_int8(isa, rows, x, out),
+            Self::Q4(w) => w.matmul_int8(isa, rows, x, out),
+            _ => panic!("there is no integer product with these weights"),
         }
     }
 }

@@ -121,8 +121,8 @@ impl Lanes for Avx2 {
         let half = run!([_mm256_srai_epi32::<1>(n[0]), _mm256_srai_epi32::<1>(n[1])]);
         let rest = both!(_mm256_sub_epi32, n, half);
         let bias = self.isplat(127);
-        let first = self.as_float(self.shl(self.iadd(half, bias), 23));
-        let second = self.as_float(self.shl(self.iadd(rest, bias), 23));
+        let first = self.as_float(self.shl(both!(_mm256_add_epi32, half, bias), 23));
+        let second = self.as_float(self.shl(both!(_mm256_add_epi32, rest, bias), 23));
         self.mul(self.mul(p, first), second)
     }
 
@@ -141,10 +141,6 @@ impl Lanes for Avx2 {
     #[inline(always)]
     fn ior(self, a: Self::I, b: Self::I) -> Self::I {
         both!(_mm256_or_si256, a, b)
-    }
-    #[inline(always)]
-    fn iadd(self, a: Self::I, b: Self::I) -> Self::I {
-        both!(_mm256_add_epi32, a, b)
     }
     #[inline(always)]
     fn shr(self, a: Self::I, n: u32) -> Self::I {
@@ -171,6 +167,64 @@ impl Lanes for Avx2 {
     #[inline(always)]
     fn as_float(self, a: Self::I) -> Self::F {
         both!(_mm256_castsi256_ps, a)
+    }
+
+    #[inline(always)]
+    fn store_bytes(self, v: Self::I, p: &mut [u8; 16]) {
+        run!({
+            let low = _mm256_and_si256(v[0], _mm256_set1_epi32(255));
+            let high = _mm256_and_si256(v[1], _mm256_set1_epi32(255));
+            // Sixteen-bit numbers as 0..4, 8..12, 4..8, 12..16; put in order, then narrowed.
+            let words = _mm256_permute4x64_epi64::<0xd8>(_mm256_packus_epi32(low, high));
+            let bytes = _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256::<1>(words));
+            _mm_storeu_si128(p.as_mut_ptr().cast(), bytes);
+        })
+    }
+
+    const UNSIGNED: bool = false;
+    #[inline(always)]
+    fn dot_nibbles(self, acc: Self::I, w: Self::I, a: Self::I) -> Self::I {
+        // Two products of at most 15 · 128 cannot saturate the 16-bit sum.
+        run!({
+            let ones = _mm256_set1_epi16(1);
+            [
+                _mm256_add_epi32(acc[0], _mm256_madd_epi16(_mm256_maddubs_epi16(w[0], a[0]), ones)),
+                _mm256_add_epi32(acc[1], _mm256_madd_epi16(_mm256_maddubs_epi16(w[1], a[1]), ones)),
+            ]
+        })
+    }
+    #[inline(always)]
+    fn dot_bytes(self, acc: Self::I, w: Self::I, a: Self::I) -> Self::I {
+        // |w| · (a with the sign of w): two products of at most 128 · 127 cannot saturate the 16-bit sum.
+        run!({
+            let top = _mm256_set1_epi8(-128);
+            let (w0, w1) = (_mm256_xor_si256(w[0], top), _mm256_xor_si256(w[1], top));
+            let first = _mm256_maddubs_epi16(_mm256_abs_epi8(w0), _mm256_sign_epi8(a[0], w0));
+            let second = _mm256_maddubs_epi16(_mm256_abs_epi8(w1), _mm256_sign_epi8(a[1], w1));
+            let ones = _mm256_set1_epi16(1);
+            [
+                _mm256_add_epi32(acc[0], _mm256_madd_epi16(first, ones)),
+                _mm256_add_epi32(acc[1], _mm256_madd_epi16(second, ones)),
+            ]
+        })
+    }
+    #[inline(always)]
+    fn sum(self, a: Self::F) -> f32 {
+        run!({
+            let eight = _mm256_add_ps(a[0], a[1]);
+            let four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
+            let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+        })
+    }
+    #[inline(always)]
+    fn max_lane(self, a: Self::F) -> f32 {
+        run!({
+            let eight = _mm256_max_ps(a[0], a[1]);
+            let four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
+            let two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)))
+        })
     }
 
     #[inline(always)]

@@ -112,10 +112,6 @@ impl Lanes for Avx512 {
         run!(_mm512_or_si512(a, b))
     }
     #[inline(always)]
-    fn iadd(self, a: Self::I, b: Self::I) -> Self::I {
-        run!(_mm512_add_epi32(a, b))
-    }
-    #[inline(always)]
     fn shr(self, a: Self::I, n: u32) -> Self::I {
         run!(_mm512_srlv_epi32(a, _mm512_set1_epi32(n as i32)))
     }
@@ -138,6 +134,39 @@ impl Lanes for Avx512 {
     #[inline(always)]
     fn as_float(self, a: Self::I) -> Self::F {
         run!(_mm512_castsi512_ps(a))
+    }
+
+    #[inline(always)]
+    fn store_bytes(self, v: Self::I, p: &mut [u8; 16]) {
+        run!(_mm_storeu_si128(p.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(v)))
+    }
+
+    const UNSIGNED: bool = true;
+    #[inline(always)]
+    fn dot_nibbles(self, acc: Self::I, w: Self::I, a: Self::I) -> Self::I {
+        run!(_mm512_dpbusd_epi32(acc, w, a))
+    }
+    #[inline(always)]
+    fn dot_bytes(self, acc: Self::I, w: Self::I, a: Self::I) -> Self::I {
+        run!(_mm512_dpbusd_epi32(acc, w, a))
+    }
+    #[inline(always)]
+    fn sum(self, a: Self::F) -> f32 {
+        run!({
+            let eight = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps::<1>(a));
+            let four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
+            let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+        })
+    }
+    #[inline(always)]
+    fn max_lane(self, a: Self::F) -> f32 {
+        run!({
+            let eight = _mm256_max_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps::<1>(a));
+            let four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
+            let two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)))
+        })
     }
 
     #[inline(always)]

@@ -168,10 +168,6 @@ impl Lanes for Neon {
         each!(vorrq_s32, a, b)
     }
     #[inline(always)]
-    fn iadd(self, a: Self::I, b: Self::I) -> Self::I {
-        each!(vaddq_s32, a, b)
-    }
-    #[inline(always)]
     fn shr(self, a: Self::I, n: u32) -> Self::I {
         let by = run!(vdupq_n_s32(-(n as i32)));
         four!(|i| vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(a[i]), by)))
@@ -196,6 +192,37 @@ impl Lanes for Neon {
     #[inline(always)]
     fn as_float(self, a: Self::I) -> Self::F {
         each!(vreinterpretq_f32_s32, a)
+    }
+
+    #[inline(always)]
+    fn store_bytes(self, v: Self::I, p: &mut [u8; 16]) {
+        run!({
+            let low = vcombine_s16(vmovn_s32(v[0]), vmovn_s32(v[1]));
+            let high = vcombine_s16(vmovn_s32(v[2]), vmovn_s32(v[3]));
+            vst1q_s8(p.as_mut_ptr().cast(), vcombine_s8(vmovn_s16(low), vmovn_s16(high)));
+        })
+    }
+
+    const UNSIGNED: bool = false;
+    #[inline(always)]
+    fn dot_nibbles(self, acc: Self::I, w: Self::I, a: Self::I) -> Self::I {
+        four!(|i| dot(acc[i], w[i], a[i]))
+    }
+    #[inline(always)]
+    fn dot_bytes(self, acc: Self::I, w: Self::I, a: Self::I) -> Self::I {
+        four!(|i| dot(acc[i], veorq_s32(w[i], vdupq_n_s32(0x8080_8080_u32 as i32)), a[i]))
+    }
+    #[inline(always)]
+    fn sum(self, a: Self::F) -> f32 {
+        run!({
+            let four = vaddq_f32(vaddq_f32(a[0], a[2]), vaddq_f32(a[1], a[3]));
+            let two = vadd_f32(vget_low_f32(four), vget_high_f32(four));
+            vget_lane_f32::<0>(two) + vget_lane_f32::<1>(two)
+        })
+    }
+    #[inline(always)]
+    fn max_lane(self, a: Self::F) -> f32 {
+        run!(vmaxvq_f32(vmaxq_f32(vmaxq_f32(a[0], a[2]), vmaxq_f32(a[1], a[3]))))
     }
 
     #[inline(always)]
@@ -296,6 +323,22 @@ fn narrow(v: float32x4_t) -> uint16x4_t {
     unsafe {
         std::arch::asm!("fcvtn {out:v}.4h, {v:v}.4s", out = lateout(vreg) out, v = in(vreg) v,
             options(pure, nomem, nostack, preserves_flags));
+    }
+    out
+}
+
+/// The dot product of four signed bytes in each lane, added. The intrinsic is not stable yet.
+///
+/// # Safety
+///
+/// The processor has the dot product instructions.
+#[inline(always)]
+unsafe fn dot(acc: int32x4_t, w: int32x4_t, a: int32x4_t) -> int32x4_t {
+    let mut out = acc;
+    // SAFETY: the caller proves the dot product instructions; registers only.
+    unsafe {
+        std::arch::asm!(".arch_extension dotprod", "sdot {out:v}.4s, {w:v}.16b, {a:v}.16b",
+            out = inout(vreg) out, w = in(vreg) w, a = in(vreg) a, options(pure, nomem, nostack, preserves_flags));
     }
     out
 }

@@ -125,10 +125,6 @@ impl Lanes for Scalar {
         zip(a, b, |a, b| a | b)
     }
     #[inline(never)]
-    fn iadd(self, a: Self::I, b: Self::I) -> Self::I {
-        zip(a, b, i32::wrapping_add)
-    }
-    #[inline(never)]
     fn shr(self, a: Self::I, n: u32) -> Self::I {
         std::array::from_fn(|i| ((a[i] as u32) >> n) as i32)
     }
@@ -151,6 +147,37 @@ impl Lanes for Scalar {
     #[inline(never)]
     fn as_float(self, a: Self::I) -> Self::F {
         std::array::from_fn(|i| f32::from_bits(a[i] as u32))
+    }
+
+    #[inline(never)]
+    fn store_bytes(self, v: Self::I, p: &mut [u8; 16]) {
+        *p = std::array::from_fn(|i| v[i] as u8);
+    }
+
+    const UNSIGNED: bool = true;
+    #[inline(never)]
+    fn dot_nibbles(self, acc: Self::I, w: Self::I, a: Self::I) -> Self::I {
+        self.dot_bytes(acc, w, a)
+    }
+    #[inline(never)]
+    fn dot_bytes(self, acc: Self::I, w: Self::I, a: Self::I) -> Self::I {
+        std::array::from_fn(|l| {
+            let pairs = w[l].to_le_bytes().into_iter().zip(a[l].to_le_bytes());
+            pairs.fold(acc[l], |acc, (w, a)| acc + i32::from(w) * i32::from(a as i8))
+        })
+    }
+    #[inline(never)]
+    fn sum(self, mut a: Self::F) -> f32 {
+        for width in [8, 4, 2, 1] {
+            for i in 0..width {
+                a[i] += a[i + width];
+            }
+        }
+        a[0]
+    }
+    #[inline(never)]
+    fn max_lane(self, a: Self::F) -> f32 {
+        a.into_iter().fold(f32::NEG_INFINITY, f32::max)
     }
 
     #[inline(never)]

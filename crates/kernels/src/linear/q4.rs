@@ -9,6 +9,7 @@
 //! conversion and a subtraction, per sixteen weights.
 
 use super::blocks::{BlockShape, Scales};
+use super::integer::{Activations, IntegerPanel, IntegerProduct, IntegerWeights};
 use super::{AHEAD, PANEL, Panel, Product, Weights, check};
 use crate::buffer::{Buffer, round_up};
 use crate::isa::Isa;
@@ -107,6 +108,23 @@ impl<'a> LinearQ4<'a> {
             isa.run(Product { weights: View::<false>(*self), rows, k, x, n, out });
         }
     }
+
+    /// Whether [`Self::matmul_int8`] can be used: blocks are `k`, or multiples of 32.
+    pub fn has_int8(&self) -> bool {
+        !self.shape.narrow()
+    }
+
+    /// The product with quantized activations, in integers; see [`super::integer`]. Arguments as for [`Self::matmul`].
+    pub fn matmul_int8(&self, isa: Isa, rows: Range<usize>, x: Activations<'_>, out: &mut [f32]) {
+        assert!(self.has_int8(), "LinearQ4: integer products need blocks of 32, these have {}", self.shape.block);
+        x.check("LinearQ4", self.shape.k);
+        check("LinearQ4", (self.shape.rows, self.shape.k), &rows, x.n() * x.k(), x.n(), out.len());
+        if self.shape.offsets {
+            isa.run(IntegerProduct { weights: View::<true>(*self), rows, x, out });
+        } else {
+            isa.run(IntegerProduct { weights: View::<false>(*self), rows, x, out });
+        }
+    }
 }
 
 fn bias(signed: bool) -> f32 {
@@ -127,6 +145,7 @@ impl<'a, const OFFSETS: bool> Weights for View<'a, OFFSETS> {
             groups: &w.groups[index * panel..][..panel],
             scales: Scales::panel(&w.shape, w.scales, w.offsets, index),
             fixed: fixed(s, w.bias),
+            bias: if OFFSETS { 0 } else { w.bias as i32 },
         }
     }
 }
@@ -136,6 +155,8 @@ struct PanelView<'a, F, const OFFSETS: bool> {
     scales: Scales<'a>,
     /// What takes the offset away when all weights have the same.
     fixed: F,
+    /// The same as an integer.
+    bias: i32,
 }
 
 #[inline(always)]
@@ -176,5 +197,30 @@ impl<'a, S: Lanes, const OFFSETS: bool> Panel<S> for PanelView<'a, S::F, OFFSETS
     #[inline(always)]
     fn close(&self, s: S, chunk: &Self::Chunk, sum: S::F, total: S::F) -> S::F {
         s.fma(sum, chunk.0, total)
+    }
+}
+
+impl<'a, const OFFSETS: bool> IntegerWeights for View<'a, OFFSETS> {
+    type Integers<S: Lanes> = PanelView<'a, S::F, OFFSETS>;
+    #[inline(always)]
+    fn integers<S: Lanes>(self, s: S, index: usize) -> Self::Integers<S> {
+        self.panel(s, index)
+    }
+}
+
+impl<S: Lanes, const OFFSETS: bool> IntegerPanel<S> for PanelView<'_, S::F, OFFSETS> {
+    const NIBBLES: bool = true;
+    #[inline(always)]
+    fn bias(&self) -> i32 {
+        self.bias
+    }
+    #[inline(always)]
+    fn bytes(&self, s: S, group: &Self::Group) -> [S::I; 2] {
+        let low = s.isplat(0x0f0f_0f0f);
+        [s.iand(*group, low), s.iand(s.shr(*group, 4), low)]
+    }
+    #[inline(always)]
+    fn offset(&self, chunk: &Self::Chunk) -> Option<S::F> {
+        OFFSETS.then_some(chunk.1)
     }
 }

@@ -8,6 +8,7 @@
 //! subtraction per sixteen weights.
 
 use super::blocks::{BlockShape, Scales};
+use super::integer::{Activations, IntegerPanel, IntegerProduct, IntegerWeights};
 use super::{AHEAD, PANEL, Panel, Product, Weights, check};
 use crate::buffer::{Buffer, round_up};
 use crate::isa::Isa;
@@ -102,6 +103,23 @@ impl<'a> LinearQ8<'a> {
             isa.run(Product { weights: View::<false>(*self), rows, k, x, n, out });
         }
     }
+
+    /// Whether [`Self::matmul_int8`] can be used: blocks are `k`, or multiples of 32.
+    pub fn has_int8(&self) -> bool {
+        !self.shape.narrow()
+    }
+
+    /// The product with quantized activations, in integers; see [`super::integer`]. Arguments as for [`Self::matmul`].
+    pub fn matmul_int8(&self, isa: Isa, rows: Range<usize>, x: Activations<'_>, out: &mut [f32]) {
+        assert!(self.has_int8(), "LinearQ8: integer products need blocks of 32, these have {}", self.shape.block);
+        x.check("LinearQ8", self.shape.k);
+        check("LinearQ8", (self.shape.rows, self.shape.k), &rows, x.n() * x.k(), x.n(), out.len());
+        if self.shape.offsets {
+            isa.run(IntegerProduct { weights: View::<true>(*self), rows, x, out });
+        } else {
+            isa.run(IntegerProduct { weights: View::<false>(*self), rows, x, out });
+        }
+    }
 }
 
 fn bias(signed: bool) -> f32 {
@@ -122,6 +140,7 @@ impl<'a, const OFFSETS: bool> Weights for View<'a, OFFSETS> {
             groups: &w.groups[index * panel..][..panel],
             scales: Scales::panel(&w.shape, w.scales, w.offsets, index),
             fixed: fixed(s, w.bias),
+            bias: if OFFSETS { 0 } else { w.bias as i32 },
         }
     }
 }
@@ -131,6 +150,8 @@ struct PanelView<'a, F, const OFFSETS: bool> {
     scales: Scales<'a>,
     /// What takes the offset away when all weights have the same.
     fixed: F,
+    /// The same as an integer.
+    bias: i32,
 }
 
 /// 2^23: an integer below it in the low bits of the mantissa makes the float 2^23 + integer.
@@ -176,5 +197,29 @@ impl<'a, S: Lanes, const OFFSETS: bool> Panel<S> for PanelView<'a, S::F, OFFSETS
     #[inline(always)]
     fn close(&self, s: S, chunk: &Self::Chunk, sum: S::F, total: S::F) -> S::F {
         s.fma(sum, chunk.0, total)
+    }
+}
+
+impl<'a, const OFFSETS: bool> IntegerWeights for View<'a, OFFSETS> {
+    type Integers<S: Lanes> = PanelView<'a, S::F, OFFSETS>;
+    #[inline(always)]
+    fn integers<S: Lanes>(self, s: S, index: usize) -> Self::Integers<S> {
+        self.panel(s, index)
+    }
+}
+
+impl<S: Lanes, const OFFSETS: bool> IntegerPanel<S> for PanelView<'_, S::F, OFFSETS> {
+    const NIBBLES: bool = false;
+    #[inline(always)]
+    fn bias(&self) -> i32 {
+        self.bias
+    }
+    #[inline(always)]
+    fn bytes(&self, _s: S, group: &Self::Group) -> [S::I; 2] {
+        *group
+    }
+    #[inline(always)]
+    fn offset(&self, chunk: &Self::Chunk) -> Option<S::F> {
+        OFFSETS.then_some(chunk.1)
     }
 }

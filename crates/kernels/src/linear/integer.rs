@@ -1,0 +1,287 @@
+//! Products in integers: the activations are quantized to int8 too, 32 at a time.
+//!
+//! # Numbers
+//!
+//! A block of 32 activations becomes `x ≈ s · q` with `s = max |x| / 127` and `q` rounded to nearest even. The product of a
+//! block with 32 weights is then exact in 32-bit integers; with `w = scale · (u − offset)`
+//!
+//! `y = Σ over blocks, in order, of scale · (s · (Σ u q − offset · Σ q))`
+//!
+//! each block added by one fused multiply-add in f32. Against the exact product the error is at most
+//! `Σ over blocks of max |x| / 254 · Σ |w|`, and a few roundings to f32. The bits depend neither on the rows asked for, nor
+//! on how many tokens are computed together, nor on the instruction set.
+//!
+//! A block with a NaN or an infinity gets a scale of NaN, so that the token's outputs are NaN. A block whose values are all
+//! below 1e-30 counts as zero.
+//!
+//! # Roofline
+//!
+//! One token: the packed weights once, 0.56 (int4) or 1.06 (int8) bytes a weight; one dot-product instruction per 64 weights
+//! and about one more to unpack int4, so memory is the limit on any machine with VNNI or the NEON dot product.
+//! Many tokens: per panel and block 8 dot products a token, with 3 more instructions to scale and add; the weights are
+//! unpacked once for [`Lanes::TILE`] tokens.
+
+use super::{PANEL, Panel};
+use crate::isa::{Isa, Kernel};
+use crate::lanes::{Lanes, load_part, store_part};
+use std::ops::Range;
+
+/// Columns that share a scale of the activations.
+pub const BLOCK: usize = 32;
+
+/// A block: 32 signed bytes, the scale as f32, the sum of the bytes as i32, little endian.
+type Record = [u8; BLOCK + 8];
+
+/// Quantized activations of `n` tokens: a view of somebody's bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Activations<'a> {
+    n: usize,
+    k: usize,
+    records: &'a [Record],
+}
+
+impl<'a> Activations<'a> {
+    /// How many bytes `n` tokens of `k` values take.
+    pub const fn bytes(n: usize, k: usize) -> usize {
+        n * k.div_ceil(BLOCK) * (BLOCK + 8)
+    }
+
+    /// Quantizes `x`, `[n, k]`, into `into`, [`Self::bytes`] long.
+    pub fn quantize(isa: Isa, x: &[f32], n: usize, k: usize, into: &'a mut [u8]) -> Self {
+        assert_eq!(x.len(), n * k, "quantize: {} values for {n} tokens of {k}", x.len());
+        assert_eq!(into.len(), Self::bytes(n, k), "quantize: the destination has the wrong length");
+        let records = into.as_chunks_mut().0;
+        isa.run(Quantize { x, k, records });
+        Self { n, k, records }
+    }
+
+    /// A view of bytes that [`Self::quantize`] wrote for the same `n` and `k`.
+    pub fn new(n: usize, k: usize, bytes: &'a [u8]) -> Self {
+        assert_eq!(bytes.len(), Self::bytes(n, k), "activations: {} bytes for {n} tokens of {k}", bytes.len());
+        Self { n, k, records: bytes.as_chunks().0 }
+    }
+
+    /// Tokens.
+    pub fn n(&self) -> usize {
+        self.n
+    }
+
+    /// Values per token.
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    /// What the quantized activations stand for, `[n, k]`.
+    pub fn dequantize(&self, out: &mut [f32]) {
+        assert_eq!(out.len(), self.n * self.k, "dequantize: out has {} values", out.len());
+        let blocks = self.k.div_ceil(BLOCK).max(1);
+        for (t, out) in out.chunks_exact_mut(self.k.max(1)).enumerate() {
+            for (out, record) in out.chunks_mut(BLOCK).zip(&self.records[t * blocks..]) {
+                for (out, &byte) in out.iter_mut().zip(record) {
+                    *out = f32::from(byte as i8) * scale(record);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn check(&self, what: &str, k: usize) {
+        assert_eq!(self.k, k, "{what}: activations have {} values a token, the matrix {k} columns", self.k);
+    }
+}
+
+#[inline(always)]
+fn four(record: &Record, at: usize) -> [u8; 4] {
+    [record[at], record[at + 1], record[at + 2], record[at + 3]]
+}
+
+#[inline(always)]
+fn scale(record: &Record) -> f32 {
+    f32::from_le_bytes(four(record, BLOCK))
+}
+
+#[inline(always)]
+fn sum(record: &Record) -> i32 {
+    i32::from_le_bytes(four(record, BLOCK + 4))
+}
+
+struct Quantize<'a, 'b> {
+    x: &'a [f32],
+    k: usize,
+    records: &'b mut [Record],
+}
+
+impl Kernel for Quantize<'_, '_> {
+    type Out = ();
+    #[inline(always)]
+    fn run<S: Lanes>(self, s: S) {
+        let blocks = self.k.div_ceil(BLOCK).max(1);
+        for (x, records) in self.x.chunks_exact(self.k.max(1)).zip(self.records.chunks_exact_mut(blocks)) {
+            for (x, record) in x.chunks(BLOCK).zip(records) {
+                quantize(s, x, record);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn quantize<S: Lanes>(s: S, x: &[f32], record: &mut Record) {
+    let a = load_part(s, x, 0.0);
+    let b = load_part(s, x.get(16..).unwrap_or(&[]), 0.0);
+    let largest = s.largest(s.max(s.abs(a), s.abs(b))).max(s.largest(s.abs(a)));
+    let (scale, factor) = if largest < 1e-30 { (0.0, 0.0) } else { (largest / 127.0, 127.0 / largest) };
+    let factor = s.splat(factor);
+    let (a, b) = (s.round(s.mul(a, factor)), s.round(s.mul(b, factor)));
+    let sum = s.sum(s.add(a, b));
+    let (values, figures) = record.split_at_mut(BLOCK);
+    if sum.is_nan() {
+        values.fill(0);
+        figures[..4].copy_from_slice(&f32::NAN.to_le_bytes());
+        figures[4..].fill(0);
+        return;
+    }
+    let [low, high] = values.as_chunks_mut::<16>().0 else { unreachable!("32 bytes are two times 16") };
+    s.store_bytes(s.to_i32(a), low);
+    s.store_bytes(s.to_i32(b), high);
+    figures[..4].copy_from_slice(&scale.to_le_bytes());
+    figures[4..].copy_from_slice(&(sum as i32).to_le_bytes());
+}
+
+/// A kind of packed weights that are integers.
+pub(crate) trait IntegerWeights: Copy {
+    type Integers<S: Lanes>: IntegerPanel<S>;
+    fn integers<S: Lanes>(self, s: S, index: usize) -> Self::Integers<S>;
+}
+
+/// Sixteen rows of integer weights.
+pub(crate) trait IntegerPanel<S: Lanes>: Panel<S> {
+    /// Whether the weights fit in four bits.
+    const NIBBLES: bool;
+    /// What is to be taken away from every weight.
+    fn bias(&self) -> i32;
+    /// Columns 0..4 and 4..8 of a group, four bytes a lane, unsigned.
+    fn bytes(&self, s: S, group: &Self::Group) -> [S::I; 2];
+    /// What is to be taken away from the weights of a row and chunk, where that differs.
+    fn offset(&self, chunk: &Self::Chunk) -> Option<S::F>;
+}
+
+/// The product as a kernel; lengths are already checked.
+pub(crate) struct IntegerProduct<'a, 'b, W> {
+    pub(crate) weights: W,
+    pub(crate) rows: Range<usize>,
+    pub(crate) x: Activations<'b>,
+    pub(crate) out: &'a mut [f32],
+}
+
+impl<W: IntegerWeights> Kernel for IntegerProduct<'_, '_, W> {
+    type Out = ();
+    #[inline(always)]
+    fn run<S: Lanes>(mut self, s: S) {
+        let n = self.x.n;
+        for index in self.rows.start / PANEL..self.rows.end.div_ceil(PANEL) {
+            let panel = self.weights.integers(s, index);
+            let mut t = 0;
+            while S::TILE >= 8 && n - t >= 8 {
+                self.tokens::<S, _, 8, 1>(s, &panel, index, t);
+                t += 8;
+            }
+            while S::TILE >= 4 && n - t >= 4 {
+                self.tokens::<S, _, 4, 1>(s, &panel, index, t);
+                t += 4;
+            }
+            while n > t {
+                if S::TILE == 1 {
+                    self.tokens::<S, _, 1, 1>(s, &panel, index, t);
+                } else {
+                    self.tokens::<S, _, 1, 4>(s, &panel, index, t);
+                }
+                t += 1;
+            }
+        }
+    }
+}
+
+impl<W: IntegerWeights> IntegerProduct<'_, '_, W> {
+    /// `T` tokens from `first` on against one panel, `C` blocks side by side.
+    #[inline(always)]
+    fn tokens<S: Lanes, P: IntegerPanel<S>, const T: usize, const C: usize>(
+        &mut self,
+        s: S,
+        panel: &P,
+        index: usize,
+        first: usize,
+    ) {
+        let all = self.x.k.div_ceil(BLOCK);
+        let mut x: [&[Record]; T] = [&[]; T];
+        for t in 0..T {
+            x[t] = &self.x.records[(first + t) * all..][..all];
+        }
+        let mut totals = [s.splat(0.0); T];
+        let mut block = 0;
+        while C > 1 && all - block >= C {
+            blocks::<S, P, T, C>(s, panel, block, &x, &mut totals);
+            block += C;
+        }
+        while block < all {
+            blocks::<S, P, T, 1>(s, panel, block, &x, &mut totals);
+            block += 1;
+        }
+        let row = index * PANEL - self.rows.start;
+        let width = self.rows.len();
+        for t in 0..T {
+            store_part(s, totals[t], &mut self.out[(first + t) * width..][row..width.min(row + PANEL)]);
+        }
+    }
+}
+
+/// Adds blocks `block..block + C` of a panel to the totals.
+#[inline(always)]
+fn blocks<S: Lanes, P: IntegerPanel<S>, const T: usize, const C: usize>(
+    s: S,
+    panel: &P,
+    block: usize,
+    x: &[&[Record]; T],
+    totals: &mut [S::F; T],
+) {
+    let bias = if P::NIBBLES || S::UNSIGNED { -panel.bias() } else { 128 - panel.bias() };
+    let mut records = [[&[0; BLOCK + 8]; T]; C];
+    let mut sums = [[s.isplat(0); T]; C];
+    for c in 0..C {
+        for t in 0..T {
+            records[c][t] = &x[t][block + c];
+            sums[c][t] = s.isplat(bias * sum(records[c][t]));
+        }
+    }
+    for g in 0..4 {
+        for c in 0..C {
+            let at = (block + c) * 4 + g;
+            let group = panel.group(s, at);
+            if T == 1 {
+                panel.prefetch(s, at);
+            }
+            let [low, high] = panel.bytes(s, &group);
+            for t in 0..T {
+                let first = s.isplat(i32::from_le_bytes(four(records[c][t], 8 * g)));
+                let second = s.isplat(i32::from_le_bytes(four(records[c][t], 8 * g + 4)));
+                if P::NIBBLES {
+                    sums[c][t] = s.dot_nibbles(s.dot_nibbles(sums[c][t], low, first), high, second);
+                } else {
+                    sums[c][t] = s.dot_bytes(s.dot_bytes(sums[c][t], low, first), high, second);
+                }
+            }
+        }
+    }
+    for c in 0..C {
+        let chunk = panel.chunk(s, block + c);
+        for t in 0..T {
+            let mut value = s.to_f32(sums[c][t]);
+            if let Some(offset) = panel.offset(&chunk) {
+                value = s.fma(offset, s.splat(-(sum(records[c][t]) as f32)), value);
+            }
+            let value = s.mul(value, s.splat(scale(records[c][t])));
+            totals[t] = panel.close(s, &chunk, value, totals[t]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
