@@ -5,11 +5,12 @@ use anemone_mil::lower::PackCache;
 use crate::graph::Graph;
 
 mod dead_code;
+mod fuse;
 
 /// A pass: its name and what it does. It may ask the cache for packed constants.
 type Pass = (&'static str, fn(&mut Graph, &PackCache));
 
-const PASSES: &[Pass] = &[("dead_code", dead_code::run)];
+const PASSES: &[Pass] = &[("fuse", fuse::run), ("dead_code", dead_code::run)];
 
 /// Runs every pass.
 pub(crate) fn run(graph: &mut Graph, cache: &PackCache) {

@@ -329,12 +329,13 @@ impl Scheduler<'_> {
         let mut args = Vec::with_capacity(node.args.len());
         for (param, list) in node.args.iter().enumerate() {
             let holds = kernel.is_some_and(|k| k.holds(param));
-            let views = kernel.is_some_and(|k| k.accepts_view(param));
             let mut sources: SmallVec<[Source; 1]> = SmallVec::with_capacity(list.len());
             for &v in list {
                 let source = if holds {
                     Source { dtype: self.graph.value(v).ty.dtype, shape: self.shape(v), at: At::Held }
-                } else if let (true, Some(view)) = (views, self.as_view(v)) {
+                } else if self.accepted(kernel, param, v)
+                    && let Some(view) = self.as_view(v)
+                {
                     view
                 } else {
                     if let Loc::State { state, .. } = self.loc[v.index()]
@@ -356,6 +357,16 @@ impl Scheduler<'_> {
             outs.push(Target { dtype: self.graph.value(v).ty.dtype, shape, buffer });
         }
         self.step(Action::Node(i), args, outs, &node.place);
+    }
+
+    /// Whether the value lies as a view that the kernel accepts.
+    fn accepted(&self, kernel: Option<&dyn Kernel>, param: usize, v: ValueId) -> bool {
+        match &self.loc[v.index()] {
+            Loc::Part { layout, .. } | Loc::State { layout, .. } => {
+                kernel.is_some_and(|k| k.accepts_view(param, layout))
+            }
+            Loc::Nowhere | Loc::Buffer(_) => false,
+        }
     }
 
     /// The value as it lies, gaps and all; nothing for constants.

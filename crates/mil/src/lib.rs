@@ -11,6 +11,7 @@ pub mod constant;
 pub mod decode;
 pub mod encode;
 pub mod error;
+pub mod fused;
 pub mod interpret;
 pub mod layout;
 pub mod load;

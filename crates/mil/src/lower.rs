@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
+use crate::layout::Layout;
 use crate::op::{OpError, Operands, Out};
 use crate::packed::Packed;
 
@@ -24,9 +25,9 @@ pub trait Kernel: Send + Sync + Debug {
         0
     }
 
-    /// Whether it accepts the operand as a strided view, which may lie in a state as half floats
+    /// Whether it accepts the operand as the strided view `layout`, which may lie in a state as half floats
     /// ([`Operands::layout_at`], [`Operands::halves_at`]).
-    fn accepts_view(&self, _param: usize) -> bool {
+    fn accepts_view(&self, _param: usize, _layout: &Layout) -> bool {
         false
     }
 

@@ -1,0 +1,95 @@
+//! Puts fused operations in place of their spellings. What the spelling computed in between stays as long as somebody else
+//! uses it; dead code is another pass's.
+
+use std::sync::Arc;
+
+use anemone_mil::fused::pattern::{Look, find};
+use anemone_mil::fused::{ALL, Argument, Fused};
+use anemone_mil::lower::PackCache;
+use anemone_mil::op::Op;
+use anemone_mil::types::StaticType;
+use anemone_mil::{Data, ValueId};
+use smallvec::{SmallVec, smallvec};
+
+use crate::graph::{Graph, GraphValue, Node, ValueKind};
+
+pub(super) fn run(graph: &mut Graph, _cache: &PackCache) {
+    for fused in ALL {
+        let spellings = fused.spellings();
+        for i in 0..graph.nodes.len() {
+            let [root] = graph.nodes[i].outputs[..] else { continue };
+            let found = {
+                let look = Index::new(graph, i);
+                spellings.iter().find_map(|p| fused.arguments(&find(p, root, &look)?, &look))
+            };
+            if let Some(args) = found {
+                replace(graph, i, *fused, args);
+            }
+        }
+    }
+}
+
+fn replace(graph: &mut Graph, i: usize, fused: &dyn Fused, args: Vec<(usize, Argument)>) {
+    let op = fused.op();
+    let mut all: Vec<SmallVec<[ValueId; 1]>> = vec![SmallVec::new(); op.params().len()];
+    for (param, arg) in args {
+        let id = match arg {
+            Argument::Value(id) => id,
+            Argument::Const(c) => constant(graph, &c),
+        };
+        all[param] = smallvec![id];
+    }
+    let place: Arc<str> = format!("{}, fused into `{}`", graph.nodes[i].place, op.name()).into();
+    let outputs = graph.nodes[i].outputs.clone();
+    graph.nodes[i] = Node { op, args: all, outputs, place };
+}
+
+fn constant(graph: &mut Graph, c: &anemone_mil::Const) -> ValueId {
+    let t = c.tensor().and_then(|t| t.to_tensor().ok()).expect("fused operations have constants of numbers");
+    let id = ValueId(u32::try_from(graph.values.len()).expect("fewer than 2^32 values"));
+    let kind = ValueKind::Known(Arc::new(t.clone()), None);
+    graph.values.push(GraphValue { name: format!("constant {}", id.0), ty: t.ty, kind });
+    id
+}
+
+/// Who computes what, up to a node.
+struct Index<'g> {
+    graph: &'g Graph,
+    upto: usize,
+}
+
+impl<'g> Index<'g> {
+    fn new(graph: &'g Graph, upto: usize) -> Self {
+        Self { graph, upto }
+    }
+
+    fn node(&self, value: ValueId) -> Option<&'g Node> {
+        // Spellings are short: what they use was computed shortly before.
+        self.graph.nodes[..=self.upto].iter().rev().find(|n| n.outputs.contains(&value))
+    }
+}
+
+impl Look for Index<'_> {
+    fn producer(&self, value: ValueId) -> Option<&'static dyn Op> {
+        self.node(value).filter(|n| n.outputs.len() == 1 && n.is_pure()).map(|n| n.op)
+    }
+
+    fn argument(&self, value: ValueId, param: &str) -> Option<ValueId> {
+        let node = self.node(value)?;
+        let index = node.op.params().iter().position(|p| p.name == param)?;
+        node.args[index].first().copied()
+    }
+
+    fn ty(&self, value: ValueId) -> &StaticType {
+        &self.graph.value(value).ty
+    }
+
+    fn constant(&self, value: ValueId) -> Option<Vec<f32>> {
+        let ValueKind::Known(t, _) = &self.graph.value(value).kind else { return None };
+        Some(match t.data.view(t.data.len()) {
+            Data::F32(v) => v.to_vec(),
+            Data::I32(v) => v.iter().map(|&n| n as f32).collect(),
+            Data::Bool(v) => v.iter().map(|&b| f32::from(u8::from(b))).collect(),
+        })
+    }
+}
