@@ -3,4 +3,9 @@
 //! Not a library for others: use the crate `anemone`.
 
 pub mod acquire;
+pub mod given;
 pub mod home;
+pub mod npy;
+pub mod tensor_file;
+pub mod units;
+pub mod values;

@@ -1,2 +1,53 @@
-//! The binary `anemone`.
-fn main() {}
+//! The binary `anemone`: reads arguments, runs one command, makes an exit code of what comes of it.
+
+mod cmd;
+mod exit;
+mod interrupt;
+mod logs;
+mod packages;
+mod progress;
+mod report;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::{ArgAction, Parser};
+
+use cmd::Command;
+
+/// Keeps a conversation warm: converts language models into Core ML packages whose key-value cache is state, and chats
+/// with them.
+#[derive(Debug, Parser)]
+#[command(
+    name = "anemone",
+    version,
+    after_help = "Examples:
+  anemone run \"Why is the sky blue?\"          answer one question; sets up the default model on first use
+  anemone chat                                 a conversation
+  anemone convert model.gguf -o model/         make a Core ML package with its cache as state
+  anemone inspect model/                       what a package holds
+  anemone predict some.mlpackage --help        run any package
+
+Exit codes: 0 all went well, 1 something failed, 2 wrong arguments, 130 interrupted.
+Environment: ANEMONE_HOME is the folder for models, ANEMONE_LOG filters the log (such as debug), NO_COLOR turns colours off."
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Log more to standard error; repeat for yet more
+    #[arg(short, long, action = ArgAction::Count, global = true)]
+    verbose: u8,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let run = || {
+        logs::start(arguments.verbose)?;
+        interrupt::listen()?;
+        match arguments.command {
+            Some(command) => command.run(),
+            None => cmd::greet(),
+        }
+    };
+    exit::code(run())
+}

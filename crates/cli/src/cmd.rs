@@ -1,0 +1,47 @@
+//! The commands, one a file.
+
+use std::io::{Write, stdout};
+
+use anyhow::Result;
+use clap::Subcommand;
+
+mod convert;
+mod inspect;
+mod models;
+mod predict;
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Convert(convert::Arguments),
+    Inspect(inspect::Arguments),
+    Predict(predict::Arguments),
+    Models(models::Arguments),
+}
+
+impl Command {
+    pub(crate) fn run(self) -> Result<()> {
+        match self {
+            Command::Convert(arguments) => convert::run(&arguments),
+            Command::Inspect(arguments) => inspect::run(&arguments),
+            Command::Predict(arguments) => predict::run(&arguments),
+            Command::Models(arguments) => models::run(&arguments),
+        }
+    }
+}
+
+/// What `anemone` alone says.
+pub(crate) fn greet() -> Result<()> {
+    let text =
+        "Anemone keeps a conversation warm: a language model as a Core ML package whose cache stays between turns.
+
+  anemone run \"Why is the sky blue?\"     ask one question
+  anemone chat                            have a conversation
+  anemone convert model.gguf -o model/    make a package of a GGUF file or a folder from Hugging Face
+  anemone --help                          everything else
+
+The first use fetches and converts a small model (SmolLM2-135M-Instruct, about 100 MB); later uses start at once.
+";
+    stdout().write_all(text.as_bytes())?;
+    Ok(())
+}

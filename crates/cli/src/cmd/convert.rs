@@ -1,0 +1,134 @@
+//! `anemone convert`: a checkpoint becomes a package.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use anemone_cli::acquire::{Terminal, by_id};
+use anemone_cli::units;
+use anemone_convert::{Conversion, DEFAULT_CONTEXT, DEFAULT_PREFILL, Format, Options, SCHEMES, Scheme, Source, Watch};
+use anyhow::{Context, Result};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::progress::Interruptible;
+use crate::{interrupt, terminal};
+
+/// Convert a language model into a Core ML package whose key-value cache is state
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  anemone convert SmolLM2-135M-Instruct.Q8_0.gguf -o smollm2/
+  anemone convert Llama-3.2-1B-Instruct/ -o llama/ --context 8192 --weights int8
+  anemone convert hf:HuggingFaceTB/SmolLM2-360M-Instruct -o smollm2-360m/
+  anemone chat smollm2/
+
+DIR then holds model.mlpackage (functions `decode` and `prefill` over one state `kv_cache`), tokenizer.json, the chat
+template, settings for generation, and anemone.json. It appears complete or not at all; Ctrl-C leaves nothing behind.")]
+pub(crate) struct Arguments {
+    /// A GGUF file, a folder in Hugging Face's form, or hf:OWNER/NAME
+    source: PathBuf,
+    /// The folder to make
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+    #[command(flatten)]
+    options: Shape,
+}
+
+/// What a conversion can choose.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Shape {
+    /// Positions of the cache: the longest conversation. It is baked into the package [default: 4096, or what the model
+    /// was made for if that is less]
+    #[arg(long, value_name = "N")]
+    pub(crate) context: Option<usize>,
+    /// How weights are stored: f16 or int8 [default: f16]
+    #[arg(long, value_name = "SCHEME", value_parser = scheme)]
+    pub(crate) weights: Option<&'static Scheme>,
+    /// Tokens per call of the function `prefill` [default: 64]
+    #[arg(long, value_name = "N")]
+    pub(crate) prefill: Option<usize>,
+}
+
+fn scheme(name: &str) -> Result<&'static Scheme, String> {
+    let all: Vec<&str> = SCHEMES.iter().map(|s| s.name).collect();
+    anemone_convert::quantize::find(name).ok_or_else(|| format!("expected {}", all.join(" or ")))
+}
+
+impl Shape {
+    /// The options of the converter.
+    pub(crate) fn options(&self) -> Options {
+        let default = Options::default();
+        Options {
+            context: self.context,
+            weights: self.weights.unwrap_or(default.weights),
+            prefill: self.prefill.unwrap_or(DEFAULT_PREFILL),
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let watch = Watch::default();
+    let _guard = interrupt::sets(&watch.stop);
+    let text = arguments.source.to_string_lossy();
+    let fetched = by_id(&text, &Interruptible::new(&Terminal::default(), &watch.stop))?;
+    let path = fetched.map_or_else(|| arguments.source.clone(), |acquired| acquired.path);
+    convert(&path, &arguments.output, &arguments.options, &watch)?;
+    let out = arguments.output.display();
+    terminal::note(&format!("{out} is ready. Try: anemone chat {out}"));
+    Ok(())
+}
+
+/// Converts the checkpoint at `path` into `folder`, saying what it costs before and how far it is meanwhile.
+pub(crate) fn convert(path: &Path, folder: &Path, shape: &Shape, watch: &Watch) -> Result<()> {
+    let source = Source::open(path)?;
+    let options = shape.options();
+    let conversion = Conversion::new(&source, &options)?;
+    let estimate = conversion.estimate();
+    let format = match source.format() {
+        Format::Gguf => "GGUF",
+        Format::HuggingFace => "Hugging Face",
+    };
+    let name = terminal::printable(&source.name());
+    terminal::note(&format!("Converting {name} ({}, from {format})", source.architecture().name));
+    let hint =
+        if shape.context.is_none() && estimate.trained_context > DEFAULT_CONTEXT { "; --context for more" } else { "" };
+    terminal::note(&format!(
+        "  context  {} of the {} positions that the model was made for{hint}",
+        estimate.context, estimate.trained_context
+    ));
+    terminal::note(&format!("  cache    {} of memory for each conversation", units::bytes(estimate.cache_bytes)));
+    let disk = free_disk(folder).map_or_else(String::new, |free| format!("; {} of disk are free", units::bytes(free)));
+    terminal::note(&format!(
+        "  package  about {} with {} weights{disk}",
+        units::bytes(estimate.weight_bytes),
+        options.weights.name
+    ));
+    let begin = Instant::now();
+    let converted = std::thread::scope(|scope| {
+        let work = scope.spawn(|| conversion.run(folder, watch));
+        let bar = ProgressBar::with_draw_target(Some(estimate.weights), ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template("  {msg} {wide_bar} {percent:>3} % {eta}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        while !work.is_finished() {
+            let done = watch.done.load(Ordering::Relaxed);
+            bar.set_message(if done == 0 { "reading" } else { "writing" });
+            bar.set_position(done);
+            std::thread::park_timeout(Duration::from_millis(100));
+        }
+        bar.finish_and_clear();
+        work.join()
+    });
+    match converted {
+        Ok(result) => result?,
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+    terminal::note(&format!("  done in {:.1} s", begin.elapsed().as_secs_f64()));
+    Ok(())
+}
+
+/// Bytes that are free where `folder` will be: its nearest ancestor that exists tells.
+fn free_disk(folder: &Path) -> Option<u64> {
+    let absolute = std::path::absolute(folder).context("no such path").ok()?;
+    let existing = absolute.ancestors().find(|path| path.is_dir())?;
+    fs4::available_space(existing).ok()
+}

@@ -1,0 +1,139 @@
+//! The inputs of a call, from files and from the command line.
+
+use std::path::Path;
+
+use anemone_cli::given::{Input, ShapeOf, Value};
+use anemone_cli::values::{Number, Values, tensor};
+use anemone_cli::{npy, tensor_file};
+use anemone_mil::interpret::Tensors;
+use anemone_mil::port::{PortDefault, PortShape};
+use anemone_mil::types::{StaticType, TensorType};
+use anemone_mil::{Function, Tensor};
+use anyhow::{Context, Result, bail};
+
+use crate::exit::Usage;
+use crate::report::shape_text;
+
+/// One input for each that the function declares.
+pub(super) fn gather(function: &Function, file: Option<&Path>, given: &[Input], shapes: &[ShapeOf]) -> Result<Tensors> {
+    let declared: Vec<(&str, &TensorType)> = function
+        .inputs
+        .iter()
+        .map(|&id| function.value(id))
+        .filter_map(|v| Some((v.name.as_str(), v.ty.tensor()?)))
+        .collect();
+    let check = |what: &str, name: &str| match declared.iter().any(|(known, _)| *known == name) {
+        true => Ok(()),
+        false => {
+            let known: Vec<&str> = declared.iter().map(|(known, _)| *known).collect();
+            let known = if known.is_empty() { "no inputs".to_owned() } else { known.join(", ") };
+            Err(Usage(format!("{what}: there is no input `{name}`; the function has {known}")))
+        }
+    };
+    given.iter().try_for_each(|input| check("--input", &input.name))?;
+    shapes.iter().try_for_each(|shape| check("--shape", &shape.name))?;
+    let bytes = match file {
+        Some(path) => anemone_package::map_file(path).with_context(|| format!("cannot read {}", path.display()))?,
+        None => Default::default(),
+    };
+    let mut from_file = match file {
+        Some(path) => tensor_file::read(&bytes).with_context(|| path.display().to_string())?.tensors,
+        None => Default::default(),
+    };
+    from_file.keys().try_for_each(|name| check("--inputs", name))?;
+
+    let mut inputs = Tensors::new();
+    for (name, ty) in declared {
+        let ports = Ports { function, name, ty, asked: shapes.iter().rfind(|s| s.name == name).map(|s| &s.shape[..]) };
+        let given = given.iter().rfind(|input| input.name == name).map(|input| &input.value);
+        let made = match (given, from_file.remove(name)) {
+            (Some(Value::File(path)), _) => ports.from_npy(path),
+            (Some(value), _) => ports.fixed(value.own_shape()).and_then(|ty| value.to_tensor(&ty)),
+            (None, Some(values)) => ports.from_values(&values),
+            (None, None) => ports.left_out(),
+        };
+        inputs.insert(name.to_owned(), made.with_context(|| format!("input `{name}`"))?);
+    }
+    Ok(inputs)
+}
+
+/// What is known of one input.
+struct Ports<'a> {
+    function: &'a Function,
+    name: &'a str,
+    ty: &'a TensorType,
+    /// What `--shape` says.
+    asked: Option<&'a [usize]>,
+}
+
+impl Ports<'_> {
+    fn port(&self) -> Option<&anemone_mil::Port> {
+        self.function.ports.inputs.iter().find(|p| p.name == self.name)
+    }
+
+    fn port_shape(&self) -> Option<&PortShape> {
+        Some(self.port()?.kind.array()?.1)
+    }
+
+    /// The type to make: of the shape asked for, else the only one there is, else `own`, else the port's default.
+    fn fixed(&self, own: Option<Vec<usize>>) -> Result<StaticType> {
+        let shape = match (self.asked, self.ty.to_static()) {
+            (Some(asked), _) => asked.to_vec(),
+            (None, Some(only)) => only.shape.to_vec(),
+            (None, None) => match (own, self.port_shape().and_then(PortShape::default_shape)) {
+                (Some(own), _) if self.admits(&own).is_ok() => own,
+                (Some(_), Some(default)) => default.to_vec(),
+                (None, Some(default)) => default.to_vec(),
+                (_, None) => bail!("{} has no one shape; give it by --shape {}=…", self.ty, self.name),
+            },
+        };
+        self.admits(&shape)?;
+        Ok(StaticType::new(self.ty.dtype, &shape))
+    }
+
+    fn admits(&self, shape: &[usize]) -> Result<()> {
+        let program = self.ty.admits(&StaticType::new(self.ty.dtype, shape));
+        let port = self.port_shape();
+        if program && port.is_none_or(|port| port.admits(shape)) {
+            return Ok(());
+        }
+        let expected = match port {
+            Some(port) if *port != PortShape::Unspecified => shape_text(port),
+            _ => self.ty.to_string(),
+        };
+        bail!("shape {shape:?}; expected {expected}")
+    }
+
+    fn from_values(&self, values: &Values<'_>) -> Result<Tensor> {
+        let shape = self.asked.unwrap_or(&values.shape);
+        self.admits(shape)?;
+        values.to_tensor(&StaticType::new(self.ty.dtype, shape))
+    }
+
+    fn from_npy(&self, path: &Path) -> Result<Tensor> {
+        let bytes = anemone_package::map_file(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let values = npy::read(&bytes).with_context(|| path.display().to_string())?;
+        self.from_values(&values)
+    }
+
+    /// The value of an input that was not given, if it may be left out.
+    fn left_out(&self) -> Result<Tensor> {
+        match self.port().and_then(|p| p.optional) {
+            Some(PortDefault::Zero) => tensor(&self.fixed(None)?, |_| Number::Int(0)),
+            Some(PortDefault::Fill(v)) => tensor(&self.fixed(None)?, |_| Number::Float(v)),
+            None => {
+                let expected = match self.port_shape() {
+                    Some(shape) if *shape != PortShape::Unspecified => {
+                        format!("{} {}", self.ty.dtype, shape_text(shape))
+                    }
+                    _ => self.ty.to_string(),
+                };
+                Err(Usage(format!(
+                    "it was not given; expected {expected}, in the file of --inputs or by --input {}=…",
+                    self.name
+                ))
+                .into())
+            }
+        }
+    }
+}

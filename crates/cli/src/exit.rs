@@ -1,0 +1,43 @@
+//! Exit codes: 0 all went well, 1 something failed, 2 wrong arguments, 130 interrupted.
+
+use std::io::ErrorKind;
+use std::process::ExitCode;
+
+use anemone_convert::ConvertError;
+use anyhow::{Error, Result};
+
+use crate::terminal;
+
+/// The code of an interrupted program: 128 and the number of SIGINT.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// Arguments that cannot be meant.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Usage(pub(crate) String);
+
+/// The user called it off.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
+pub(crate) struct Interrupted;
+
+/// Says what went wrong and gives the code for it.
+pub(crate) fn code(result: Result<()>) -> ExitCode {
+    let Err(error) = result else { return ExitCode::SUCCESS };
+    if is_broken_pipe(&error) {
+        // Whoever reads the output has read enough, as `head` does.
+        return ExitCode::SUCCESS;
+    }
+    let stopped = matches!(error.downcast_ref(), Some(ConvertError::Stopped));
+    if error.is::<Interrupted>() || stopped {
+        terminal::note(&format!("{error}"));
+        return INTERRUPTED.into();
+    }
+    terminal::complain(&format!("{error:#}"));
+    let usage = error.is::<Usage>() || matches!(error.downcast_ref(), Some(ConvertError::Options { .. }));
+    if usage { 2.into() } else { 1.into() }
+}
+
+fn is_broken_pipe(error: &Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
+}

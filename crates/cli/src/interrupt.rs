@@ -1,0 +1,56 @@
+//! Ctrl-C: what it stops depends on what is going on.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+
+use crate::exit::INTERRUPTED;
+
+type Stop = Box<dyn Fn() + Send>;
+
+/// What a Ctrl-C does; nothing here means that it ends the program.
+static STOP: Mutex<Option<Stop>> = Mutex::new(None);
+/// Whether a Ctrl-C has come that what goes on has not answered yet.
+static PENDING: AtomicBool = AtomicBool::new(false);
+
+/// Begins to listen, once.
+pub(crate) fn listen() -> Result<()> {
+    ctrlc::set_handler(|| {
+        let stop = STOP.lock().unwrap_or_else(PoisonError::into_inner);
+        match stop.as_ref() {
+            // The second one ends what the first could not stop. Whatever is being written has a name of its own until
+            // it is complete.
+            Some(stop) if !PENDING.swap(true, Ordering::SeqCst) => stop(),
+            _ => std::process::exit(INTERRUPTED.into()),
+        }
+    })
+    .context("cannot listen for Ctrl-C")
+}
+
+/// Has Ctrl-C call `stop` until the guard is dropped.
+pub(crate) fn stops(stop: impl Fn() + Send + 'static) -> Guard {
+    PENDING.store(false, Ordering::SeqCst);
+    set(Some(Box::new(stop)));
+    Guard(())
+}
+
+/// Has Ctrl-C set a flag until the guard is dropped.
+pub(crate) fn sets(flag: &Arc<AtomicBool>) -> Guard {
+    let flag = Arc::clone(flag);
+    stops(move || flag.store(true, Ordering::SeqCst))
+}
+
+/// While it lives, Ctrl-C stops something less than the program.
+pub(crate) struct Guard(());
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        set(None);
+        PENDING.store(false, Ordering::SeqCst);
+    }
+}
+
+fn set(stop: Option<Stop>) {
+    *STOP.lock().unwrap_or_else(PoisonError::into_inner) = stop;
+}

@@ -1,0 +1,68 @@
+use super::support::anemone;
+
+const NONE: [&str; 0] = [];
+
+#[test]
+fn alone_it_greets_and_shows_the_way() {
+    let out = anemone(NONE).ok();
+    for word in ["anemone run", "anemone chat", "anemone convert", "--help"] {
+        assert!(out.contains(word), "{out}");
+    }
+}
+
+#[test]
+fn every_command_has_help_with_examples() {
+    let out = anemone(["--help"]).ok();
+    assert!(out.contains("Examples:") && out.contains("Exit codes: 0 "), "{out}");
+    let commands = ["convert", "inspect", "predict", "models"];
+    for command in commands {
+        assert!(out.contains(command), "{command}: {out}");
+        for flag in ["--help", "-h"] {
+            let help = anemone([command, flag]).ok();
+            assert!(help.contains("Examples:") && help.contains(&format!("anemone {command}")), "{command}: {help}");
+        }
+    }
+    assert!(anemone(["models", "remove", "--help"]).ok().contains("Example:"));
+    assert!(anemone(["--version"]).ok().starts_with("anemone 0."));
+}
+
+#[test]
+fn wrong_arguments_end_with_2() {
+    for arguments in [
+        &["nonsense"][..],
+        &["inspect"],
+        &["inspect", "a", "--mil", "--json"],
+        &["predict", "a", "--input", "x"],
+        &["predict", "a", "--input", "x=many"],
+        &["predict", "a", "--shape", "x=1,b"],
+        &["predict", "a", "--threads", "0"],
+        &["convert", "a"],
+        &["convert", "a", "-o", "b", "--weights", "f13"],
+        &["convert", "a", "-o", "b", "--context", "-1"],
+        &["models", "destroy"],
+    ] {
+        let done = anemone(arguments).run();
+        assert_eq!(done.code, Some(2), "{arguments:?}: {}", done.err);
+        assert!(done.out.is_empty() && done.err.contains("error:"), "{arguments:?}: {}", done.err);
+    }
+    anemone(["models"]).env("ANEMONE_LOG", "a=b=c").fails(2, &["ANEMONE_LOG"]);
+}
+
+#[test]
+fn what_is_not_there_ends_with_1_and_is_named() {
+    for arguments in [&["inspect", "nowhere"][..], &["predict", "nowhere"], &["convert", "nowhere", "-o", "out"]] {
+        anemone(arguments).fails(1, &["error:", "nowhere"]);
+    }
+}
+
+#[test]
+fn files_of_another_kind_are_named_as_such() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("notes.txt");
+    std::fs::write(&file, "not a model").unwrap();
+    let file = file.to_str().unwrap();
+    anemone(["inspect", file]).fails(1, &["notes.txt"]);
+    anemone(["predict", file]).fails(1, &["notes.txt"]);
+    anemone(["convert", file, "-o", "out"]).fails(1, &["notes.txt", "GGUF"]);
+    anemone(["inspect", folder.path().to_str().unwrap()]).fails(1, &[".mlpackage"]);
+}
