@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 pub mod licences;
+pub mod parity;
 pub mod tidy;
 
 /// The root of the checkout.

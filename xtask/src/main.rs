@@ -20,6 +20,23 @@ enum Chore {
     Tidy,
     /// Check the licences of all dependencies against deny.toml.
     Licences,
+    /// Compare a converted model with the reference of its weights.
+    Parity {
+        /// The folder of the converted model.
+        model: std::path::PathBuf,
+        /// The reference: safetensors with prompts, best tokens, margins and logits.
+        #[arg(long)]
+        reference: std::path::PathBuf,
+        /// The least share of clear positions whose best token agrees.
+        #[arg(long, default_value_t = 1.0)]
+        agree: f64,
+        /// The largest mean Kullback-Leibler divergence, in nats.
+        #[arg(long, default_value_t = 1e-3)]
+        kl: f64,
+        /// Threads.
+        #[arg(long, default_value_t = 2)]
+        threads: usize,
+    },
     /// Fetch the GGUF file that the references were made from, and print its path.
     Model,
 }
@@ -33,6 +50,13 @@ fn main() -> Result<ExitCode> {
             report.errors
         }
         Chore::Licences => xtask::licences::check()?,
+        Chore::Parity { model, reference, agree, kl, threads } => {
+            let start = std::time::Instant::now();
+            let report = xtask::parity::compare(&model, &reference, threads)?;
+            let each = start.elapsed().as_secs_f64() * 1e3 / report.positions.max(1) as f64;
+            writeln!(out, "{report:#?}\n{each:.1} ms a token, loading included")?;
+            report.errors(xtask::parity::Bounds { agree, kl })
+        }
         Chore::Model => {
             let model = anemone_cli::acquire::reference_model(&anemone_cli::acquire::Terminal::default())?;
             writeln!(out, "{}", model.path.display())?;
