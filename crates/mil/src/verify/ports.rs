@@ -111,7 +111,8 @@ fn shape_fits(dtype: DType, shape: &PortShape, ty: &TensorType) -> bool {
     let admits = |shape: &[usize]| ty.admits(&StaticType::new(dtype, shape));
     match shape {
         PortShape::Unspecified => true,
-        PortShape::Fixed(s) => admits(s),
+        // A scalar passes the border as an array of one element.
+        PortShape::Fixed(s) => admits(s) || (s == &[1] && admits(&[])),
         PortShape::Enumerated { shapes, .. } => shapes.iter().all(|s| admits(s)),
         PortShape::Range { bounds, .. } => ty.shape.as_ref().is_none_or(|dims| {
             dims.len() == bounds.len()
