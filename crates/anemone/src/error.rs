@@ -1,6 +1,12 @@
 //! What can go wrong, said once: where, what was expected, what was found, and what to do about it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use anemone_cpu::PlanError;
+use anemone_mil::MilError;
+use anemone_package::bundle::BundleError;
+
+use crate::signature::Misfit;
 
 /// The result of every fallible call in this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -96,4 +102,114 @@ pub enum Error {
         /// The runtime's own error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The path leads to something that is no model.
+    #[error("{}: {found}; {remedy}", path.display())]
+    NotAModel {
+        /// The path.
+        path: PathBuf,
+        /// What is there.
+        found: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// A converted folder is broken.
+    #[error(transparent)]
+    Bundle(Box<BundleError>),
+    /// The package cannot be read, or its program not be used.
+    #[error("{}", program(path, source))]
+    Program {
+        /// The package.
+        path: PathBuf,
+        /// Everything that is wrong with it.
+        source: Box<MilError>,
+    },
+    /// The package declares no states, so it forgets everything after each call.
+    #[error(
+        "{}: the package has no states, so no conversation can be kept in it: every turn would read everything again. \
+         Convert the model with `anemone convert`, or with coremltools by giving `states` a list of `StateType`s and \
+         iOS 18 as the target (a dictionary is taken without a word, and gives a package like this one)",
+        path.display()
+    )]
+    Stateless {
+        /// The package.
+        path: PathBuf,
+    },
+    /// A state is declared and never written, so nothing is remembered in it.
+    #[error(
+        "{}: function `{function}` declares the state `{state}` and never writes it, so it would forget the \
+         conversation; the model that was converted must assign to the buffer of that name, in place",
+        path.display()
+    )]
+    StateIgnored {
+        /// The package.
+        path: PathBuf,
+        /// The function.
+        function: String,
+        /// The state.
+        state: String,
+    },
+    /// No interface that is known here fits the package.
+    #[error(
+        "{}: the package cannot be chatted with, since its functions fit none of the known interfaces:{}",
+        path.display(),
+        tried.iter().map(|misfit| format!("\n  {misfit}")).collect::<String>()
+    )]
+    Signature {
+        /// The package.
+        path: PathBuf,
+        /// Each interface, with what is missing for it.
+        tried: Vec<Misfit>,
+    },
+    /// A function has the ports of a known interface and still does not behave like it.
+    #[error("{}: function `{function}`: {problem}", path.display())]
+    Interface {
+        /// The package.
+        path: PathBuf,
+        /// The function.
+        function: String,
+        /// What is found and what was expected.
+        problem: String,
+    },
+    /// A function cannot be planned for this machine.
+    #[error("{}: function `{function}` cannot be planned: {source}", path.display())]
+    Plan {
+        /// The package.
+        path: PathBuf,
+        /// The function.
+        function: String,
+        /// Why.
+        source: Box<PlanError>,
+    },
+    /// There is no tokenizer, so the model can compute and not speak.
+    #[error(
+        "there is no `tokenizer.json` in {}: without the model's own tokenizer it can be used with `predict` and not be \
+         chatted with; put the file there",
+        folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(" or ")
+    )]
+    NoTokenizer {
+        /// Where it was looked for.
+        folders: Vec<PathBuf>,
+    },
+    /// A file of settings does not say what it should.
+    #[error("{}: {problem}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+impl Error {
+    pub(crate) fn bundle(source: BundleError) -> Self {
+        Self::Bundle(Box::new(source))
+    }
+}
+
+/// Errors of packages name their file already.
+fn program(path: &Path, source: &MilError) -> String {
+    match source {
+        MilError::Package(_) => source.to_string(),
+        _ => format!("{}: {source}", path.display()),
+    }
 }

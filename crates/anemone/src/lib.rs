@@ -64,13 +64,18 @@
 
 mod detokenizer;
 mod error;
+mod files;
 mod generation;
 mod language_model;
+mod location;
 mod message;
+mod model;
 mod overflow;
+mod package_runner;
 mod runner;
 mod sampler;
 mod session;
+mod signature;
 mod template;
 #[cfg(test)]
 mod testing;
@@ -81,9 +86,12 @@ pub use error::{Error, Result};
 pub use generation::Generation;
 pub use language_model::LanguageModel;
 pub use message::Message;
+pub use model::Model;
 pub use overflow::Overflow;
+pub use package_runner::{CallInfo, ModelOptions, PackageRunner, RunnerInfo, StateInfo};
 pub use runner::{Runner, RunnerError};
 pub use sampler::Sampler;
 pub use session::{Cancel, Event, Request, Session, StopReason, Turn};
+pub use signature::Misfit;
 pub use template::{ChatTemplate, Rendering};
 pub use tokenizer::Tokenizer;

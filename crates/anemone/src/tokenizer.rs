@@ -9,15 +9,17 @@ mod pieces;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use anemone_convert::ConvertError;
 use tokenizers::pre_tokenizers::metaspace::PrependScheme;
 use tokenizers::{NormalizerWrapper, PreTokenizerWrapper};
 
 pub(crate) use pieces::{Decoding, Pieces, Strip};
 
+use crate::files::read_text;
 use crate::{Error, Result};
 
 /// Longest `tokenizer.json` that is read, in bytes.
-const FILE_LIMIT: u64 = 128 << 20;
+pub(crate) const FILE_LIMIT: u64 = 128 << 20;
 /// Token ids must be below this, which bounds the tables that are built from them.
 const ID_LIMIT: u32 = 1 << 21;
 /// Longest text that is encoded in one call, in bytes.
@@ -59,12 +61,7 @@ impl Tokenizer {
     /// # Errors
     /// [`Error::Read`], [`Error::TooLarge`] (over 128 MiB), or [`Error::Tokenizer`] when it is not valid.
     pub fn from_file(path: &Path) -> Result<Self> {
-        let read = |source| Error::Read { path: path.to_owned(), source };
-        let found = std::fs::metadata(path).map_err(read)?.len();
-        if found > FILE_LIMIT {
-            return Err(Error::TooLarge { what: path.display().to_string(), found, limit: FILE_LIMIT });
-        }
-        Self::from_bytes(&std::fs::read(path).map_err(read)?).map_err(|error| match error {
+        Self::from_bytes(read_text(path, FILE_LIMIT)?.as_bytes()).map_err(|error| match error {
             Error::Tokenizer { problem } => Error::Tokenizer { problem: format!("{}: {problem}", path.display()) },
             other => other,
         })
@@ -79,9 +76,13 @@ impl Tokenizer {
             let found = json.len() as u64;
             return Err(Error::TooLarge { what: "the tokenizer".into(), found, limit: FILE_LIMIT });
         }
-        // The crate below panics on some malformed files; that must not pass our border.
+        let text = std::str::from_utf8(json).map_err(|e| Error::Tokenizer { problem: e.to_string() })?;
+        // The crate below trusts parts of a file and panics on others; neither must pass our border.
         guard(|| {
-            let mut inner = tokenizers::Tokenizer::from_bytes(json).map_err(problem)?;
+            let mut inner = anemone_convert::tokenizer::load(Path::new("tokenizer.json"), text).map_err(|e| match e {
+                ConvertError::Tokenizer { problem, .. } => Error::Tokenizer { problem },
+                other => Error::Tokenizer { problem: other.to_string() },
+            })?;
             inner.with_padding(None);
             inner.with_truncation(None).map_err(problem)?;
             let pieces = Pieces::new(&inner, ID_LIMIT)?;

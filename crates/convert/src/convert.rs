@@ -121,6 +121,14 @@ impl<'s> Conversion<'s> {
         self.estimate
     }
 
+    /// What the user should know before it is carried out, one sentence each.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let speechless = "the source has no tokenizer: its package can be used with `predict`, and be chatted with once \
+                          the model's `tokenizer.json` is put beside it";
+        (!self.source.has_tokenizer()).then(|| speechless.to_owned()).into_iter().collect()
+    }
+
     /// Converts into the folder `dest`, which appears complete or not at all. A converted model that is there already is
     /// replaced.
     ///
@@ -140,13 +148,16 @@ impl<'s> Conversion<'s> {
         anemone_mil::encode::write(&model, &package)?;
         let package_sha256 = hex(&anemone_package::Package::open(&package)?.digest()?);
 
-        let tokenizer = self.source.tokenizer()?;
+        let tokenizer = self.source.has_tokenizer().then(|| self.source.tokenizer()).transpose()?;
         let mut files = BTreeMap::new();
         let mut add = |name: &str, text: &str| {
             files.insert(name.to_owned(), hex(&Sha256::digest(text)));
             write_synced(&folder.join(name), text.as_bytes())
         };
-        add(bundle::TOKENIZER, &tokenizer.json)?;
+        if let Some(tokenizer) = &tokenizer {
+            add(bundle::TOKENIZER, &tokenizer.json)?;
+        }
+        let tokenizer = tokenizer.unwrap_or_default();
         if let Some(template) = &tokenizer.chat_template {
             add(bundle::CHAT_TEMPLATE, template)?;
         }

@@ -173,6 +173,14 @@ impl Source {
         }
     }
 
+    /// Whether there is a tokenizer, good or bad.
+    pub fn has_tokenizer(&self) -> bool {
+        match &self.store {
+            Store::Gguf { file, .. } => file.metadata().get("tokenizer.ggml.model").is_some(),
+            Store::Folder(folder) => folder.path().join("tokenizer.json").is_file(),
+        }
+    }
+
     /// Whether there is a tensor of this Hugging Face name.
     pub fn has_tensor(&self, name: &str) -> bool {
         match &self.store {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anemone_mil::Function;
 use anemone_mil::types::{DType, Shape, elements};
 use half::f16;
+use half::vec::HalfBitsVecExt;
 
 use crate::error::PlanError;
 
@@ -103,7 +104,9 @@ impl State {
     /// A fresh state, all zeros.
     #[must_use]
     pub fn new(layout: Arc<StateLayout>) -> Self {
-        let tensors = layout.states.iter().map(|s| vec![f16::ZERO; elements(&s.shape)]).collect();
+        // Zeroed integers come from the system untouched, so columns that are never written take no memory.
+        let zeros = |n: usize| vec![0u16; n].reinterpret_into::<f16>();
+        let tensors = layout.states.iter().map(|s| zeros(elements(&s.shape))).collect();
         Self { layout, tensors, exclusive: PhantomData }
     }
 

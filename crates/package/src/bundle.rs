@@ -10,10 +10,12 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+
+use crate::map::map_file;
 
 /// The manifest's file name.
 pub const MANIFEST: &str = "anemone.json";
@@ -157,11 +159,16 @@ impl BundleManifest {
     /// Checks the files that the manifest lists, the package excepted.
     ///
     /// # Errors
-    /// If one is missing or was changed.
+    /// If one is missing or was changed, or is named by more than a file name: nothing outside of the folder is read.
     pub fn check_files(&self, folder: &Path) -> Result<(), BundleError> {
         for (name, expected) in &self.files {
+            let parts: Vec<Component<'_>> = Path::new(name).components().collect();
+            if !matches!(parts[..], [Component::Normal(only)] if only == name.as_str()) {
+                let problem = format!("{name:?} in `files` is no name of a file in the folder");
+                return Err(BundleError::Malformed { path: folder.join(MANIFEST), problem });
+            }
             let path = folder.join(name);
-            let bytes = std::fs::read(&path).map_err(|source| BundleError::Io { path: path.clone(), source })?;
+            let bytes = map_file(&path).map_err(|source| BundleError::Io { path: path.clone(), source })?;
             let found = hex(&Sha256::digest(&bytes));
             if found != *expected {
                 return Err(BundleError::Changed { path, expected: expected.clone(), found });
@@ -216,6 +223,16 @@ mod tests {
         read.check_files(dir.path()).unwrap();
         std::fs::write(dir.path().join("a.txt"), b"b").unwrap();
         assert!(read.check_files(dir.path()).unwrap_err().to_string().contains("a.txt"));
+    }
+
+    #[test]
+    fn files_outside_of_the_folder_are_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["/dev/zero", "../a.txt", "a/b", "", ".", "a.txt/"] {
+            let files = BTreeMap::from([(name.to_owned(), String::new())]);
+            let error = BundleManifest { files, ..manifest() }.check_files(dir.path()).unwrap_err();
+            assert!(matches!(error, BundleError::Malformed { .. }), "{name}: {error}");
+        }
     }
 
     #[test]

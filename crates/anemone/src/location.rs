@@ -1,0 +1,98 @@
+//! What a path leads to: a converted folder, or a package with its tokenizer beside it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anemone_package::bundle::{self, BundleManifest};
+
+use crate::{Error, Result};
+
+/// Where a model is.
+#[derive(Debug)]
+pub(crate) struct Location {
+    pub(crate) package: PathBuf,
+    /// The manifest of the converted folder that holds the package.
+    pub(crate) manifest: Option<BundleManifest>,
+    /// Folders that may hold the tokenizer, the likeliest first; at least one.
+    pub(crate) folders: Vec<PathBuf>,
+}
+
+const CONVERT: &str = "convert it first: `anemone convert SOURCE -o DIR`";
+
+impl Location {
+    /// Looks at a path.
+    ///
+    /// # Errors
+    /// [`Error::Read`] when there is nothing, [`Error::NotAModel`] when it is something else, [`Error::Bundle`] for a
+    /// converted folder whose manifest is broken or whose files were changed.
+    pub(crate) fn find(path: &Path) -> Result<Self> {
+        let metadata = fs::metadata(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        let not_a_model =
+            |found, remedy| Err(Error::NotAModel { path: path.to_owned(), found: String::from(found), remedy });
+        let ends = |ending| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending));
+        if !metadata.is_dir() {
+            return match () {
+                () if ends("mlmodel") => Self::package(path),
+                () if ends("gguf") => not_a_model("a GGUF file", CONVERT),
+                () => not_a_model("a file", "give a converted folder or a `.mlpackage`"),
+            };
+        }
+        if path.join(bundle::MANIFEST).is_file() {
+            return Self::bundle(path);
+        }
+        // What looks like a package is one; opening it says what is wrong otherwise.
+        if path.join("Manifest.json").is_file() || ends("mlpackage") || ends("mlmodelc") {
+            return Self::package(path);
+        }
+        if let Some(package) = only_package(path)? {
+            return Self::package(&package);
+        }
+        if path.join("config.json").is_file() {
+            return not_a_model("a Hugging Face folder", CONVERT);
+        }
+        not_a_model("a folder with no package, or with several", "give a converted folder or a `.mlpackage`")
+    }
+
+    /// The folder of everything but the package.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folders[0]
+    }
+
+    /// What to call the model.
+    pub(crate) fn name(&self) -> String {
+        let stem = || self.package.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        self.manifest.as_ref().map_or_else(stem, |manifest| manifest.name.clone())
+    }
+
+    fn bundle(folder: &Path) -> Result<Self> {
+        let manifest = BundleManifest::read(folder).map_err(Error::bundle)?;
+        manifest.check_files(folder).map_err(Error::bundle)?;
+        Ok(Self {
+            package: folder.join(bundle::PACKAGE),
+            manifest: Some(manifest),
+            folders: vec![folder.to_owned()],
+        })
+    }
+
+    /// A package; if it is that of a converted folder, the folder.
+    fn package(path: &Path) -> Result<Self> {
+        let beside = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
+        if path.file_name().is_some_and(|name| name == bundle::PACKAGE) && beside.join(bundle::MANIFEST).is_file() {
+            return Self::bundle(&beside);
+        }
+        Ok(Self { package: path.to_owned(), manifest: None, folders: vec![beside, path.to_owned()] })
+    }
+}
+
+/// The package in a folder, if there is exactly one.
+fn only_package(folder: &Path) -> Result<Option<PathBuf>> {
+    let failed = |source| Error::Read { path: folder.to_owned(), source };
+    let mut found = None;
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|e| e == "mlpackage") && found.replace(path).is_some() {
+            return Ok(None);
+        }
+    }
+    Ok(found)
+}

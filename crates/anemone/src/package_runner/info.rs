@@ -1,0 +1,86 @@
+//! What a package is and what it costs, for people and for JSON.
+
+use anemone_cpu::{Note, Plan};
+use anemone_mil::types::elements;
+use serde::Serialize;
+
+use super::call::PlannedCall;
+
+/// What a package is and what it costs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct RunnerInfo {
+    /// The model's name: that of the converted folder's manifest, or of the package.
+    pub name: String,
+    /// The interface that was recognized: `anemone`, `causal-mask` or `token-position`.
+    pub signature: &'static str,
+    /// How many tokens a state holds.
+    pub context: usize,
+    /// How many logits there are.
+    pub vocabulary: usize,
+    /// The calls that prompts and answers are split into, by width.
+    pub calls: Vec<CallInfo>,
+    /// The states of one conversation.
+    pub states: Vec<StateInfo>,
+    /// Bytes of all states of one conversation.
+    pub state_bytes: u64,
+    /// Bytes of the package's weight files.
+    pub weight_bytes: u64,
+    /// Threads that share the work.
+    pub threads: usize,
+    /// What costs more than it should, such as copies of states, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// One way in which a function is called.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CallInfo {
+    /// The function.
+    pub function: String,
+    /// Tokens that a call takes.
+    pub width: usize,
+    /// Bytes of temporary tensors that a run takes.
+    pub temporary_bytes: u64,
+}
+
+/// One state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StateInfo {
+    /// Its name.
+    pub name: String,
+    /// Its shape; the last axis but one is the position.
+    pub shape: Vec<usize>,
+    /// Bytes that it takes.
+    pub bytes: u64,
+}
+
+impl CallInfo {
+    pub(super) fn of(call: &PlannedCall) -> Self {
+        let (function, width) = (call.function().to_owned(), call.width());
+        Self { function, width, temporary_bytes: call.plan().temporary_bytes() as u64 }
+    }
+}
+
+/// The states of a plan.
+pub(super) fn states(plan: &Plan) -> Vec<StateInfo> {
+    let info = |s: &anemone_cpu::StateSpec| StateInfo {
+        name: s.name.clone(),
+        shape: s.shape.to_vec(),
+        bytes: elements(&s.shape) as u64 * 2,
+    };
+    plan.states().states.iter().map(info).collect()
+}
+
+/// The notes of a call's plan as sentences.
+pub(super) fn notes(call: &PlannedCall) -> impl Iterator<Item = String> {
+    let (function, plan) = (call.function(), call.plan());
+    plan.notes().iter().map(move |note| match note {
+        Note::StateCopied { place, state, elements } => {
+            let name = &plan.states().states[*state].name;
+            format!("function `{function}`: {place} copies {elements} elements of state `{name}` at every call")
+        }
+        Note::Expanded { place, name, bytes } => {
+            format!("function `{function}`: {place} keeps the constant `{name}` unpacked, in {bytes} bytes")
+        }
+    })
+}

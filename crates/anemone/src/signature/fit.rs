@@ -1,0 +1,221 @@
+//! Whether a function has a signature, and the widths at which it can be called.
+
+use std::collections::BTreeMap;
+
+use anemone_cpu::Varying;
+use anemone_mil::types::{Class, Dim, Type};
+use anemone_mil::{Function, PortShape, TensorType};
+
+use super::{Call, Feed, Signature};
+
+/// The width of the wide call of functions that take any number of tokens.
+const WIDE: usize = 32;
+/// The widest call that is made of functions that offer several.
+const WIDEST: usize = 128;
+
+/// The calls of a function that has the signature; otherwise everything that it lacks.
+pub(super) fn fit(signature: &Signature, name: &str, function: &Function) -> Result<Vec<Call>, Vec<String>> {
+    let mut look = Look { function, missing: Vec::new() };
+    let mut ports: Vec<(&'static str, Feed, PortShape)> = Vec::new();
+    for &(input, feed) in signature.inputs {
+        ports.extend(look.input(input, feed).map(|shape| (input, feed, shape)));
+    }
+    let vocabulary = look.vocabulary(signature.logits);
+    look.no_others(signature);
+    let context = look.context();
+    let (Some(vocabulary), Some(context), []) = (vocabulary, context, look.missing.as_slice()) else {
+        return Err(look.missing);
+    };
+
+    // A mask may be bounded more tightly than the states.
+    let room = |(_, feed, shape): &(&str, Feed, PortShape)| match feed {
+        Feed::Mask => longest(shape, 3),
+        Feed::Tokens | Feed::Positions => usize::MAX,
+    };
+    let context = ports.iter().map(room).fold(context, usize::min);
+    let mut calls = Vec::new();
+    for width in widths(&ports, context).into_iter().filter(|&w| w <= context) {
+        let mut call = Call {
+            function: name.to_owned(),
+            width,
+            context,
+            vocabulary,
+            inputs: signature.inputs,
+            logits: signature.logits,
+            shapes: BTreeMap::new(),
+            varying: None,
+        };
+        for (input, feed, shape) in &ports {
+            let (least, most) = (feed.shape(width, width), feed.shape(width, context));
+            let uneven = matches!(shape, PortShape::Enumerated { .. }) && least != most;
+            if uneven || !shape.admits(&least) || !shape.admits(&most) {
+                look.missing.push(format!("input `{input}` does not take {least:?} up to {most:?}"));
+            }
+            if *feed == Feed::Mask {
+                let axes = vec![((*input).to_owned(), least.len() - 1)];
+                call.varying = Some(Varying { axes, low: width, high: context });
+            }
+            call.shapes.insert((*input).to_owned(), most);
+        }
+        calls.push(call);
+    }
+    if calls.is_empty() {
+        look.missing.push(format!("no number of tokens a call fits into the context of {context}"));
+    }
+    if look.missing.is_empty() { Ok(calls) } else { Err(look.missing) }
+}
+
+impl Feed {
+    /// The shape for so many new tokens, with `extent` columns of old and new tokens.
+    fn shape(self, width: usize, extent: usize) -> Vec<usize> {
+        match self {
+            Feed::Tokens => vec![1, width],
+            Feed::Positions => vec![width],
+            Feed::Mask => vec![1, 1, width, extent],
+        }
+    }
+
+    fn class(self) -> Class {
+        match self {
+            Feed::Tokens | Feed::Positions => Class::Int,
+            Feed::Mask => Class::Float,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Feed::Tokens => "integers (1, tokens)",
+            Feed::Positions => "integers (tokens)",
+            Feed::Mask => "floats (1, 1, tokens, past + tokens)",
+        }
+    }
+}
+
+struct Look<'f> {
+    function: &'f Function,
+    missing: Vec<String>,
+}
+
+impl Look<'_> {
+    /// The shapes that an input takes, if it is there and of the kind that is fed.
+    fn input(&mut self, name: &str, feed: Feed) -> Option<PortShape> {
+        let values = self.function.inputs.iter().map(|&id| self.function.value(id));
+        let Some(value) = values.into_iter().find(|v| v.name == name && v.ty.state().is_none()) else {
+            self.missing.push(format!("input `{name}` is missing"));
+            return None;
+        };
+        let rank = feed.shape(1, 1).len();
+        let fits = |ty: &&TensorType| ty.dtype.class() == feed.class() && ty.shape.as_ref().is_none_or(|s| s.len() == rank);
+        let Some(ty) = value.ty.tensor().filter(fits) else {
+            self.missing.push(format!("input `{name}` is {}, not {}", value.ty, feed.words()));
+            return None;
+        };
+        let port = self.function.ports.inputs.iter().find(|p| p.name == name);
+        match port.and_then(|p| p.kind.array()) {
+            Some((_, shape)) if *shape != PortShape::Unspecified => Some(shape.clone()),
+            _ => Some(declared(ty, rank)),
+        }
+    }
+
+    /// The extent of the last axis of the logits.
+    fn vocabulary(&mut self, name: &str) -> Option<usize> {
+        let values = self.function.body.outputs.iter().map(|&id| self.function.value(id));
+        let Some(value) = values.into_iter().find(|v| v.name == name) else {
+            self.missing.push(format!("output `{name}` is missing"));
+            return None;
+        };
+        let ty = value.ty.tensor().filter(|ty| ty.dtype.is_float());
+        match ty.and_then(|ty| ty.shape.as_ref()?.last()) {
+            Some(&Dim::Known(n)) if n > 0 => Some(n),
+            _ => {
+                self.missing.push(format!("output `{name}` is {}, not floats (…, vocabulary)", value.ty));
+                None
+            }
+        }
+    }
+
+    /// Notes every input that nothing is fed to.
+    fn no_others(&mut self, signature: &Signature) {
+        let is_other = |name: &str| !signature.inputs.iter().any(|(known, _)| *known == name);
+        let values = self.function.inputs.iter().map(|&id| self.function.value(id));
+        for other in values.filter(|v| !matches!(v.ty, Type::State(_)) && is_other(&v.name)) {
+            self.missing.push(format!("input `{}` is not part of it", other.name));
+        }
+    }
+
+    /// How many positions the states have room for: the extent of their last axis but one, the same for all.
+    fn context(&mut self) -> Option<usize> {
+        let mut context = None;
+        for (_, name, ty) in self.function.states() {
+            let length = ty.as_ref().and_then(|ty| ty.shape.len().checked_sub(2).map(|axis| ty.shape[axis]));
+            match (length, context) {
+                (Some(n), None) if n > 0 => context = Some(n),
+                (Some(n), Some(other)) if n == other => {}
+                _ => {
+                    let found = ty.map_or_else(|| "of no fixed shape".to_owned(), |ty| ty.to_string());
+                    self.missing.push(format!("state `{name}` is {found}, not (…, context, head dim) like the others"));
+                    return None;
+                }
+            }
+        }
+        if context.is_none() {
+            self.missing.push("states are missing".to_owned());
+        }
+        context
+    }
+}
+
+/// What a type says of the shapes of an input that no port describes.
+fn declared(ty: &TensorType, rank: usize) -> PortShape {
+    let bounds = match &ty.shape {
+        None => vec![(1, None); rank],
+        Some(dims) => dims
+            .iter()
+            .map(|dim| match dim {
+                Dim::Known(n) => (*n, Some(*n)),
+                Dim::Unknown => (1, None),
+            })
+            .collect(),
+    };
+    PortShape::Range { default: Vec::new(), bounds }
+}
+
+/// The largest extent that an axis takes.
+fn longest(shape: &PortShape, axis: usize) -> usize {
+    let at = |s: &Vec<usize>| s.get(axis).copied();
+    match shape {
+        PortShape::Unspecified => usize::MAX,
+        PortShape::Fixed(s) => at(s).unwrap_or(0),
+        PortShape::Enumerated { shapes, .. } => shapes.iter().filter_map(at).max().unwrap_or(0),
+        PortShape::Range { bounds, .. } => bounds.get(axis).map_or(0, |(_, high)| high.unwrap_or(usize::MAX)),
+    }
+}
+
+/// The widths to call at: one token if that is allowed, and a wide one.
+fn widths(ports: &[(&'static str, Feed, PortShape)], context: usize) -> Vec<usize> {
+    let Some((_, _, shape)) = ports.iter().find(|(_, feed, _)| *feed == Feed::Tokens) else { return Vec::new() };
+    match shape {
+        PortShape::Unspecified => Vec::new(),
+        PortShape::Fixed(s) => s.get(1).copied().into_iter().collect(),
+        PortShape::Enumerated { shapes, .. } => {
+            let offered = || shapes.iter().filter_map(|s| s.get(1).copied());
+            let widest = offered().filter(|&w| w <= WIDEST.min(context)).max();
+            let mut all: Vec<usize> = offered().min().into_iter().chain(widest).collect();
+            all.dedup();
+            all
+        }
+        PortShape::Range { bounds, .. } => {
+            let Some(&(low, high)) = bounds.get(1) else { return Vec::new() };
+            // Whatever else takes part must take the wide call too.
+            let bounded = |(_, feed, shape): &(&str, Feed, PortShape)| match feed {
+                Feed::Tokens => usize::MAX,
+                Feed::Positions => longest(shape, 0),
+                Feed::Mask => longest(shape, 2).min(longest(shape, 3)),
+            };
+            let limit = ports.iter().map(bounded).fold(high.unwrap_or(context).min(context), usize::min);
+            let mut all = vec![low.max(1), limit.clamp(low.max(1), WIDE.max(low))];
+            all.dedup();
+            all
+        }
+    }
+}
