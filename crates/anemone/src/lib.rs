@@ -81,6 +81,8 @@ mod template;
 mod testing;
 mod tokenizer;
 
+/// What a [`PackageRunner`] has read: the state tensors of one conversation.
+pub use anemone_cpu::State as PackageState;
 pub use detokenizer::Detokenizer;
 pub use error::{Error, Result};
 pub use generation::Generation;

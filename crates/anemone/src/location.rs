@@ -67,11 +67,7 @@ impl Location {
     fn bundle(folder: &Path) -> Result<Self> {
         let manifest = BundleManifest::read(folder).map_err(Error::bundle)?;
         manifest.check_files(folder).map_err(Error::bundle)?;
-        Ok(Self {
-            package: folder.join(bundle::PACKAGE),
-            manifest: Some(manifest),
-            folders: vec![folder.to_owned()],
-        })
+        Ok(Self { package: folder.join(bundle::PACKAGE), manifest: Some(manifest), folders: vec![folder.to_owned()] })
     }
 
     /// A package; if it is that of a converted folder, the folder.

@@ -79,10 +79,11 @@ impl Tokenizer {
         let text = std::str::from_utf8(json).map_err(|e| Error::Tokenizer { problem: e.to_string() })?;
         // The crate below trusts parts of a file and panics on others; neither must pass our border.
         guard(|| {
-            let mut inner = anemone_convert::tokenizer::load(Path::new("tokenizer.json"), text).map_err(|e| match e {
-                ConvertError::Tokenizer { problem, .. } => Error::Tokenizer { problem },
-                other => Error::Tokenizer { problem: other.to_string() },
-            })?;
+            let mut inner =
+                anemone_convert::tokenizer::load(Path::new("tokenizer.json"), text).map_err(|e| match e {
+                    ConvertError::Tokenizer { problem, .. } => Error::Tokenizer { problem },
+                    other => Error::Tokenizer { problem: other.to_string() },
+                })?;
             inner.with_padding(None);
             inner.with_truncation(None).map_err(problem)?;
             let pieces = Pieces::new(&inner, ID_LIMIT)?;

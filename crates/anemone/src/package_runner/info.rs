@@ -71,16 +71,37 @@ pub(super) fn states(plan: &Plan) -> Vec<StateInfo> {
     plan.states().states.iter().map(info).collect()
 }
 
-/// The notes of a call's plan as sentences.
-pub(super) fn notes(call: &PlannedCall) -> impl Iterator<Item = String> {
-    let (function, plan) = (call.function(), call.plan());
-    plan.notes().iter().map(move |note| match note {
-        Note::StateCopied { place, state, elements } => {
-            let name = &plan.states().states[*state].name;
-            format!("function `{function}`: {place} copies {elements} elements of state `{name}` at every call")
+/// What costs more than it should, one sentence for each call and kind.
+pub(super) fn notes(calls: &[PlannedCall]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for call in calls {
+        let (function, width, plan) = (call.function(), call.width(), call.plan());
+        let copies = plan.notes().iter().filter_map(|note| match note {
+            Note::StateCopied { place, elements, .. } => Some((place, elements * 2)),
+            Note::Expanded { .. } => None,
+        });
+        if let Some((count, bytes, place)) = total(copies) {
+            notes.push(format!(
+                "function `{function}`, {width} tokens a call: states are copied {count} times, {bytes} bytes in all, \
+                 first for {place}"
+            ));
         }
-        Note::Expanded { place, name, bytes } => {
-            format!("function `{function}`: {place} keeps the constant `{name}` unpacked, in {bytes} bytes")
-        }
+    }
+    // The calls share their constants.
+    let expanded = calls.first().into_iter().flat_map(|call| call.plan().notes()).filter_map(|note| match note {
+        Note::Expanded { place, bytes, .. } => Some((place, *bytes)),
+        Note::StateCopied { .. } => None,
+    });
+    if let Some((count, bytes, place)) = total(expanded) {
+        notes.push(format!("{count} constants are kept unpacked, {bytes} bytes in all, the first for {place}"));
+    }
+    notes
+}
+
+/// How many there are, their bytes, and the first.
+fn total<'n>(all: impl Iterator<Item = (&'n String, usize)>) -> Option<(usize, usize, &'n String)> {
+    all.fold(None, |sum, (place, bytes)| {
+        let (count, before, first) = sum.unwrap_or((0, 0, place));
+        Some((count + 1, before + bytes, first))
     })
 }

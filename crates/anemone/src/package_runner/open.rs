@@ -83,20 +83,13 @@ impl PackageRunner {
         })
     }
 
-    fn plan(
-        location: &Location,
-        package: &Package,
-        model: &Model,
-        owner: [u8; 32],
-        threads: usize,
-    ) -> Result<Self> {
+    fn plan(location: &Location, package: &Package, model: &Model, owner: [u8; 32], threads: usize) -> Result<Self> {
         let path = &location.package;
         let functions = &model.program.functions;
         if functions.values().all(|f| f.states().next().is_none()) {
             return Err(Error::Stateless { path: path.clone() });
         }
-        let (signature, calls) =
-            recognize(model).map_err(|tried| Error::Signature { path: path.clone(), tried })?;
+        let (signature, calls) = recognize(model).map_err(|tried| Error::Signature { path: path.clone(), tried })?;
         let (cache, pool) = (PackCache::default(), Pool::new(threads));
         let mut planned: Vec<PlannedCall> = Vec::new();
         for call in calls {
@@ -105,8 +98,7 @@ impl PackageRunner {
             if let Some(state) = unwritten_state(function) {
                 return Err(Error::StateIgnored { path: path.clone(), function: name, state: state.to_owned() });
             }
-            let options =
-                PlanOptions { shapes: call.shapes.clone(), varying: call.varying.clone(), owner };
+            let options = PlanOptions { shapes: call.shapes.clone(), varying: call.varying.clone(), owner };
             let plan = Plan::new(function, &options, &cache).map_err(|source| Error::Plan {
                 path: path.clone(),
                 function: name.clone(),
@@ -117,8 +109,11 @@ impl PackageRunner {
                 let problem = format!("it declares other states than function `{}`", first.function());
                 return Err(Error::Interface { path: path.clone(), function: name, problem });
             }
-            let call = PlannedCall::new(call, plan, pool.clone())
-                .map_err(|problem| Error::Interface { path: path.clone(), function: name, problem })?;
+            let call = PlannedCall::new(call, plan, pool.clone()).map_err(|problem| Error::Interface {
+                path: path.clone(),
+                function: name,
+                problem,
+            })?;
             planned.push(call);
         }
         let first = planned.first().expect("a signature has a call of one token");
@@ -139,9 +134,9 @@ impl PackageRunner {
             states,
             weight_bytes,
             threads,
-            notes: planned.iter().flat_map(notes).collect(),
+            notes: notes(&planned),
         };
-        info.notes.iter().for_each(|note| tracing::warn!("{note}"));
+        info.notes.iter().for_each(|note| tracing::info!("{note}"));
         Ok(Self { calls: planned, layout, context, vocabulary, info })
     }
 }
@@ -157,7 +152,8 @@ fn claimed(location: &Location, manifest: &BundleManifest) -> Result<[u8; 32]> {
     let text = &manifest.package_sha256;
     let mut digest = [0; 32];
     let byte = |i: usize| u8::from_str_radix(text.get(2 * i..2 * i + 2)?, 16).ok();
-    let whole = text.len() == 64 && digest.iter_mut().enumerate().all(|(i, b)| byte(i).map(|found| *b = found).is_some());
+    let whole =
+        text.len() == 64 && digest.iter_mut().enumerate().all(|(i, b)| byte(i).map(|found| *b = found).is_some());
     if whole {
         return Ok(digest);
     }

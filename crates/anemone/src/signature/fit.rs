@@ -105,7 +105,8 @@ impl Look<'_> {
             return None;
         };
         let rank = feed.shape(1, 1).len();
-        let fits = |ty: &&TensorType| ty.dtype.class() == feed.class() && ty.shape.as_ref().is_none_or(|s| s.len() == rank);
+        let fits =
+            |ty: &&TensorType| ty.dtype.class() == feed.class() && ty.shape.as_ref().is_none_or(|s| s.len() == rank);
         let Some(ty) = value.ty.tensor().filter(fits) else {
             self.missing.push(format!("input `{name}` is {}, not {}", value.ty, feed.words()));
             return None;

@@ -47,7 +47,8 @@ fn functions_of_several_widths_are_calls_by_width_whatever_their_names() {
 
 #[test]
 fn what_is_missing_is_named_for_every_signature() {
-    let model = model(vec![("main", function(&[("token", DType::F32, &[1, 1]), ("extra", DType::I32, &[1])], None, false))]);
+    let model =
+        model(vec![("main", function(&[("token", DType::F32, &[1, 1]), ("extra", DType::I32, &[1])], None, false))]);
     let misfits = recognize(&model).unwrap_err();
     assert_eq!(misfits.len(), SIGNATURES.len());
     assert_eq!(

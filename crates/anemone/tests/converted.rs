@@ -1,0 +1,203 @@
+//! A checkpoint converted, opened, run and chatted with.
+
+mod common;
+
+use std::path::Path;
+
+use anemone::{Error, Event, Generation, Model, ModelOptions, PackageRunner, Request, Session, StopReason};
+use anemone_convert::{Conversion, Options, Source, Watch};
+use common::{Reference, argmax, feed, folder, options};
+
+const CONTEXT: usize = 64;
+const PREFILL: usize = 8;
+
+/// Converts the tiny checkpoint of the fixtures, of which `tiny_article_fp16` has the same weights.
+fn convert(source: &Path, dest: &Path) {
+    let source = Source::open(source).unwrap();
+    let options = Options { context: Some(CONTEXT), prefill: PREFILL, ..Options::default() };
+    Conversion::new(&source, &options).unwrap().run(dest, &Watch::default()).unwrap();
+}
+
+fn tiny(dest: &Path) {
+    convert(&folder().join("tiny_article_hf"), dest);
+}
+
+/// The checkpoint with a tokenizer of its 256 bytes and a template.
+fn speaking(dest: &Path) {
+    let source = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(folder().join("tiny_article_hf")).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), source.path().join(entry.file_name())).unwrap();
+    }
+    tokenizer(source.path());
+    convert(source.path(), dest);
+}
+
+/// Byte tokens 3 to 255 (a few bytes have none), `<s>` 1, `</s>` 2.
+fn tokenizer(folder: &Path) {
+    let special = |id, content| {
+        serde_json::json!({
+            "id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+            "special": true,
+        })
+    };
+    let mut vocabulary = serde_json::Map::new();
+    for (id, text) in ["<unk>", "<s>", "</s>"].into_iter().enumerate() {
+        vocabulary.insert(text.to_owned(), id.into());
+    }
+    let letters = (0x21..=0x7e).chain(0xa1..=0xac).chain(0xae..=0xff).chain(0x100..=0x13f).filter_map(char::from_u32);
+    for (id, letter) in (3..256).zip(letters) {
+        vocabulary.insert(letter.to_string(), id.into());
+    }
+    let json = serde_json::json!({
+        "version": "1.0", "truncation": null, "padding": null, "normalizer": null, "post_processor": null,
+        "added_tokens": [special(0, "<unk>"), special(1, "<s>"), special(2, "</s>")],
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+        "decoder": {"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true},
+        "model": {
+            "type": "BPE", "dropout": null, "unk_token": "<unk>", "continuing_subword_prefix": null,
+            "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "ignore_merges": false,
+            "vocab": vocabulary, "merges": [],
+        },
+    });
+    std::fs::write(folder.join("tokenizer.json"), json.to_string()).unwrap();
+    let template = "{{ bos_token }}{% for m in messages %}{{ m.role[0] }}:{{ m.content }}{{ eos_token }}{% endfor %}\
+                    {% if add_generation_prompt %}a:{% endif %}";
+    let config = serde_json::json!({"bos_token": "<s>", "eos_token": "</s>", "chat_template": template});
+    std::fs::write(folder.join("tokenizer_config.json"), config.to_string()).unwrap();
+}
+
+fn request(max_tokens: usize) -> Request {
+    Request::new(Generation { max_tokens: Some(max_tokens), ..Generation::default() })
+}
+
+#[test]
+fn our_package_of_the_checkpoint_gives_its_logits_in_any_split() {
+    let dest = tempfile::tempdir().unwrap();
+    tiny(dest.path());
+    let runner = PackageRunner::open(dest.path(), &options()).unwrap();
+    let info = runner.info();
+    assert_eq!((info.signature, info.context, info.vocabulary), ("anemone", CONTEXT, 256));
+    let calls: Vec<_> = info.calls.iter().map(|c| (c.function.as_str(), c.width)).collect();
+    assert_eq!(calls, [("decode", 1), ("prefill", PREFILL)]);
+    assert_eq!(info.states[0].name, "kv_cache");
+    assert_eq!(info.states[0].shape, [4, 2, CONTEXT, 16]);
+    assert_eq!(info.state_bytes, 4 * 2 * 64 * 16 * 2);
+
+    let reference = Reference::read("tiny_article_fp16");
+    let n = reference.tokens.len();
+    for pieces in [vec![1; n], vec![n], vec![3, n - 3], vec![PREFILL, n - PREFILL], vec![n - 1, 1]] {
+        let (_, logits) = feed(&runner, &reference.tokens, &pieces);
+        let mut position = 0;
+        for (piece, logits) in pieces.iter().zip(&logits) {
+            position += piece;
+            reference.check(position, logits).unwrap_or_else(|e| panic!("in pieces of {pieces:?}: {e}"));
+        }
+    }
+}
+
+#[test]
+fn the_last_columns_of_the_context_are_as_good_as_any() {
+    let dest = tempfile::tempdir().unwrap();
+    tiny(dest.path());
+    let runner = PackageRunner::open(dest.path(), &options()).unwrap();
+    let tokens: Vec<u32> = (0..CONTEXT as u32).map(|i| i * 7 % 256).collect();
+    let (_, single) = feed(&runner, &tokens, &[1; CONTEXT]);
+    for pieces in [vec![CONTEXT], vec![CONTEXT - 5, 5], vec![5, CONTEXT - 5]] {
+        let (_, wide) = feed(&runner, &tokens, &pieces);
+        let (a, b) = (wide.last().unwrap(), single.last().unwrap());
+        let worst = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(worst < 0.005 && argmax(a) == argmax(b), "in pieces of {pieces:?}: off by up to {worst}");
+    }
+}
+
+#[test]
+fn a_folder_without_a_tokenizer_says_so() {
+    let dest = tempfile::tempdir().unwrap();
+    let source = Source::open(folder().join("tiny_article_hf")).unwrap();
+    let options = Options { context: Some(CONTEXT), prefill: PREFILL, ..Options::default() };
+    let notes = Conversion::new(&source, &options).unwrap().notes();
+    assert!(notes.len() == 1 && notes[0].contains("no tokenizer"), "{notes:?}");
+    tiny(dest.path());
+    assert!(!dest.path().join("tokenizer.json").exists());
+    let error = Model::open(dest.path(), &ModelOptions::default()).unwrap_err();
+    assert!(matches!(error, Error::NoTokenizer { .. }), "{error}");
+    // Put there, it is used.
+    tokenizer(dest.path());
+    Model::open(dest.path(), &ModelOptions::default()).unwrap();
+}
+
+#[test]
+fn a_conversation_is_kept_in_the_state() {
+    let dest = tempfile::tempdir().unwrap();
+    speaking(dest.path());
+    let model = Model::open(dest.path(), &options()).unwrap();
+    assert_eq!(model.end_tokens, [2]);
+    assert_eq!(model.info().notes.iter().filter(|n| n.contains("template")).count(), 0);
+    let mut session = Session::new(model.into()).unwrap();
+    let mut shown = String::new();
+    let mut events = |event: Event<'_>| {
+        if let Event::Text(text) = event {
+            shown += text;
+        }
+    };
+    let first = session.say("Hello", &request(5), &mut events).unwrap();
+    assert_eq!((first.tokens_reused, first.tokens_computed), (0, "0u:Hello0a:".len()));
+    assert_eq!(first.stop_reason, StopReason::MaxTokens);
+    assert_eq!(shown, first.text);
+    // The second turn computes the last token of the answer, which no call has read yet, and what is new.
+    let second = session.say("Why?", &request(5), &mut |_| {}).unwrap();
+    assert_eq!(second.tokens_reused, first.tokens_computed + first.tokens_generated - 1);
+    assert_eq!(second.tokens_computed, 1 + "0u:Why?0a:".len());
+
+    // As a model that reads the whole prompt at once.
+    let again = Model::open(&dest.path().join("model.mlpackage"), &options()).unwrap();
+    let mut fresh = Session::new(again.into()).unwrap();
+    let prompt = &session.transcript()[..second.tokens_reused + second.tokens_computed];
+    fresh.complete(prompt, &request(5), &mut |_| {}).unwrap();
+    assert_eq!(fresh.transcript(), session.transcript());
+
+    // A fork and a session that was reset go their own ways.
+    let mut fork = session.fork().unwrap();
+    let third = session.say("And now?", &request(3), &mut |_| {}).unwrap();
+    assert_eq!(fork.say("And now?", &request(3), &mut |_| {}).unwrap().text, third.text);
+    session.reset().unwrap();
+    let begun = session.say("Hello", &request(5), &mut |_| {}).unwrap();
+    assert_eq!((begun.text, begun.tokens_reused), (first.text, 0));
+}
+
+#[test]
+fn a_bare_package_finds_its_tokenizer_beside_it() {
+    let (converted, bare) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    tiny(converted.path());
+    std::fs::rename(converted.path().join("model.mlpackage"), bare.path().join("tiny.mlpackage")).unwrap();
+    tokenizer(bare.path());
+    let settings = r#"{"eos_token_id": [2, 9, 999], "do_sample": true, "top_p": 0.9, "temperature": 0.7}"#;
+    std::fs::write(bare.path().join("generation_config.json"), settings).unwrap();
+    for path in [bare.path().to_owned(), bare.path().join("tiny.mlpackage")] {
+        let model = Model::open(&path, &options()).unwrap();
+        assert_eq!(model.info().name, "tiny");
+        assert_eq!(model.end_tokens, [2, 9], "999 is not in the vocabulary");
+        assert_eq!((model.generation.temperature, model.generation.top_p), (0.7, 0.9));
+    }
+}
+
+#[test]
+fn a_folder_that_was_changed_is_refused() {
+    let dest = tempfile::tempdir().unwrap();
+    speaking(dest.path());
+    let weights = dest.path().join("model.mlpackage/Data/com.apple.CoreML/weights/weight.bin");
+    let mut bytes = std::fs::read(&weights).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    std::fs::remove_file(&weights).unwrap();
+    std::fs::write(&weights, &bytes).unwrap();
+    let error = Model::open(dest.path(), &options()).unwrap_err();
+    assert!(error.to_string().contains("was changed") && error.to_string().contains("model.mlpackage"), "{error}");
+    let unchecked = ModelOptions { verify: false, ..options() };
+    Model::open(dest.path(), &unchecked).unwrap();
+
+    std::fs::write(dest.path().join("chat_template.jinja"), "other").unwrap();
+    let error = Model::open(dest.path(), &unchecked).unwrap_err();
+    assert!(error.to_string().contains("chat_template.jinja"), "{error}");
+}
