@@ -17,7 +17,8 @@ pub(crate) fn causal_mask(net: &mut Net<'_>, positions: ValueId, window: Option<
         let near = net.op("greater", "mask_window", &[("x", all.into()), ("y", first.into())])?;
         visible = net.op("logical_and", "mask_visible", &[("x", visible.into()), ("y", near.into())])?;
     }
-    // Of the mask's rank: coremltools takes a selection between scalars for a scalar.
-    let one = |value: f32| Const::floats(DType::F16, &[1, 1], &[value]).into();
-    net.op("select", "mask", &[("cond", visible.into()), ("a", one(0.0)), ("b", one(MASKED))])
+    // Not by `select`: coremltools takes its type from the alternatives alone, and loses the shape of the condition.
+    let hidden = net.op("logical_not", "mask_hidden", &[("x", visible.into())])?;
+    let hidden = net.op("cast", "mask_hidden_half", &[("x", hidden.into()), ("dtype", "fp16".into())])?;
+    net.op("mul", "mask", &[("x", hidden.into()), ("y", Net::half(MASKED))])
 }
