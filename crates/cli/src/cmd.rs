@@ -5,14 +5,19 @@ use std::io::{Write, stdout};
 use anyhow::Result;
 use clap::Subcommand;
 
-mod convert;
+mod chat;
+pub(crate) mod convert;
 mod inspect;
 mod models;
 mod predict;
+mod run;
 
 /// What to do.
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one")]
 pub(crate) enum Command {
+    Run(run::Arguments),
+    Chat(chat::Arguments),
     Convert(convert::Arguments),
     Inspect(inspect::Arguments),
     Predict(predict::Arguments),
@@ -22,6 +27,8 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn run(self) -> Result<()> {
         match self {
+            Command::Run(arguments) => run::run(&arguments),
+            Command::Chat(arguments) => chat::run(&arguments),
             Command::Convert(arguments) => convert::run(&arguments),
             Command::Inspect(arguments) => inspect::run(&arguments),
             Command::Predict(arguments) => predict::run(&arguments),

@@ -21,6 +21,11 @@ pub(crate) struct Usage(pub(crate) String);
 #[error("interrupted")]
 pub(crate) struct Interrupted;
 
+/// Something failed, and that was said when it did.
+#[derive(Debug, thiserror::Error)]
+#[error("failed")]
+pub(crate) struct Said;
+
 /// Says what went wrong and gives the code for it.
 pub(crate) fn code(result: Result<()>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
@@ -33,8 +38,13 @@ pub(crate) fn code(result: Result<()>) -> ExitCode {
         terminal::note(&format!("{error}"));
         return INTERRUPTED.into();
     }
+    if error.is::<Said>() {
+        return 1.into();
+    }
     terminal::complain(&format!("{error:#}"));
-    let usage = error.is::<Usage>() || matches!(error.downcast_ref(), Some(ConvertError::Options { .. }));
+    let usage = error.is::<Usage>()
+        || matches!(error.downcast_ref(), Some(ConvertError::Options { .. }))
+        || matches!(error.downcast_ref(), Some(anemone::Error::Setting { .. }));
     if usage { 2.into() } else { 1.into() }
 }
 

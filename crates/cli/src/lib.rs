@@ -3,9 +3,12 @@
 //! Not a library for others: use the crate `anemone`.
 
 pub mod acquire;
+pub mod cache_name;
 pub mod given;
 pub mod home;
+pub mod lines;
 pub mod npy;
+pub mod sampling;
 pub mod tensor_file;
 pub mod units;
 pub mod values;

@@ -1,9 +1,11 @@
 //! The binary `anemone`: reads arguments, runs one command, makes an exit code of what comes of it.
 
+mod answer;
 mod cmd;
 mod exit;
 mod interrupt;
 mod logs;
+mod models;
 mod packages;
 mod progress;
 mod report;

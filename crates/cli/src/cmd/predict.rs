@@ -87,7 +87,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let threads = arguments.threads.map_or_else(processors, usize::from);
         execute::by_plan(function, &inputs, &mut states, threads)
     };
-    let outputs: Tensors = call.with_context(|| format!("function `{name}`"))?;
+    let mut outputs: Tensors = call.with_context(|| format!("function `{name}`"))?;
+    // A scalar passes the border as an array of one element.
+    outputs.values_mut().filter(|t| t.ty.shape.is_empty()).for_each(|t| t.ty.shape.push(1));
     tracing::info!(function = name, seconds = begin.elapsed().as_secs_f64(), "planned and run");
     // Outputs first: if they cannot be written, the state is as before, and the call can be made again.
     if let Some(path) = &arguments.outputs {

@@ -1,8 +1,10 @@
 //! The binary `anemone`, run as users run it.
 
+mod chat;
 mod convert;
 mod help;
 mod inspect;
 mod models;
 mod predict;
+mod run;
 mod support;

@@ -114,6 +114,44 @@ pub(crate) fn tensors(path: &Path) -> BTreeMap<String, Values<'static>> {
     file.tensors.into_iter().map(|(name, v)| (name, owned(v))).collect()
 }
 
+/// A folder with a tiny model in it and a home for the binary.
+pub(crate) struct Folder(TempDir);
+
+impl Folder {
+    /// With a checkpoint.
+    pub(crate) fn with_checkpoint() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        tiny_checkpoint(folder.path());
+        Self(folder)
+    }
+
+    /// With a checkpoint and what it was converted to, for a context of 256.
+    pub(crate) fn with_model() -> Self {
+        let folder = Self::with_checkpoint();
+        folder
+            .anemone(["convert", &folder.checkpoint(), "-o", &folder.model(), "--context", "256", "--prefill", "8"])
+            .ok();
+        folder
+    }
+
+    fn at(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn checkpoint(&self) -> String {
+        self.at("tiny-checkpoint")
+    }
+
+    pub(crate) fn model(&self) -> String {
+        self.at("tiny")
+    }
+
+    /// The binary, at home here.
+    pub(crate) fn anemone<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Run {
+        anemone(arguments).env("ANEMONE_HOME", self.at("home"))
+    }
+}
+
 /// A checkpoint in `folder` that can be chatted with, though it has nothing to say: the tiny model of the fixtures, with a
 /// tokenizer whose tokens are bytes.
 pub(crate) fn tiny_checkpoint(folder: &Path) -> PathBuf {
@@ -123,6 +161,16 @@ pub(crate) fn tiny_checkpoint(folder: &Path) -> PathBuf {
         // Written, not copied: the fixtures are read-only.
         std::fs::write(path.join(file), std::fs::read(fixtures().join("tiny_article_hf").join(file)).unwrap()).unwrap();
     }
+    let config = path.join("config.json");
+    let mut settings: serde_json::Value = serde_json::from_slice(&std::fs::read(&config).unwrap()).unwrap();
+    settings["max_position_embeddings"] = json!(512);
+    std::fs::write(config, settings.to_string()).unwrap();
+    tiny_tokenizer(&path);
+    path
+}
+
+/// A tokenizer for the tiny models of the fixtures: its 256 tokens are the bytes.
+pub(crate) fn tiny_tokenizer(folder: &Path) {
     // Bytes that are no printable characters are shown by characters from 256 on, in order.
     let printable = |b: u32| matches!(b, 33..=126 | 161..=172 | 174..=255);
     let mut other = 256..;
@@ -143,10 +191,9 @@ pub(crate) fn tiny_checkpoint(folder: &Path) -> PathBuf {
         "decoder": byte_level,
         "model": {"type": "BPE", "vocab": vocabulary, "merges": []},
     });
-    std::fs::write(path.join("tokenizer.json"), tokenizer.to_string()).unwrap();
+    std::fs::write(folder.join("tokenizer.json"), tokenizer.to_string()).unwrap();
     let template = "{% for m in messages %}{{ m.role[0] }}:{{ m.content }}\n{% endfor %}\
                     {% if add_generation_prompt %}a:{% endif %}";
-    let settings = json!({"chat_template": template, "eos_token": "\u{122}"});
-    std::fs::write(path.join("tokenizer_config.json"), settings.to_string()).unwrap();
-    path
+    let settings = json!({"chat_template": template});
+    std::fs::write(folder.join("tokenizer_config.json"), settings.to_string()).unwrap();
 }

@@ -75,6 +75,12 @@ impl Ports<'_> {
         Some(self.port()?.kind.array()?.1)
     }
 
+    /// A scalar passes the border as an array of one element.
+    fn inside<'s>(&self, shape: &'s [usize]) -> &'s [usize] {
+        let is_scalar = self.ty.shape.as_ref().is_some_and(Vec::is_empty);
+        if is_scalar && shape == [1] { &[] } else { shape }
+    }
+
     /// The type to make: of the shape asked for, else the only one there is, else `own`, else the port's default.
     fn fixed(&self, own: Option<Vec<usize>>) -> Result<StaticType> {
         let shape = match (self.asked, self.ty.to_static()) {
@@ -88,13 +94,15 @@ impl Ports<'_> {
             },
         };
         self.admits(&shape)?;
-        Ok(StaticType::new(self.ty.dtype, &shape))
+        Ok(StaticType::new(self.ty.dtype, self.inside(&shape)))
     }
 
     fn admits(&self, shape: &[usize]) -> Result<()> {
-        let program = self.ty.admits(&StaticType::new(self.ty.dtype, shape));
+        let inside = self.inside(shape);
+        let program = self.ty.admits(&StaticType::new(self.ty.dtype, inside));
         let port = self.port_shape();
-        if program && port.is_none_or(|port| port.admits(shape)) {
+        let is_scalar = program && inside.is_empty();
+        if is_scalar || program && port.is_none_or(|port| port.admits(shape)) {
             return Ok(());
         }
         let expected = match port {
@@ -107,7 +115,7 @@ impl Ports<'_> {
     fn from_values(&self, values: &Values<'_>) -> Result<Tensor> {
         let shape = self.asked.unwrap_or(&values.shape);
         self.admits(shape)?;
-        values.to_tensor(&StaticType::new(self.ty.dtype, shape))
+        values.to_tensor(&StaticType::new(self.ty.dtype, self.inside(shape)))
     }
 
     fn from_npy(&self, path: &Path) -> Result<Tensor> {

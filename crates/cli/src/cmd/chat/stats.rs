@@ -1,0 +1,56 @@
+//! What turns cost.
+
+use std::time::Duration;
+
+use anemone::Turn;
+use anemone_cli::units::count;
+
+use crate::answer::Conversation;
+
+/// The account of a conversation.
+#[derive(Default)]
+pub(super) struct Stats {
+    last: Option<Turn>,
+    turns: usize,
+    reused: usize,
+    computed: usize,
+    generated: usize,
+}
+
+impl Stats {
+    pub(super) fn add(&mut self, turn: &Turn) {
+        self.turns += 1;
+        self.reused += turn.tokens_reused;
+        self.computed += turn.tokens_computed;
+        self.generated += turn.tokens_generated;
+        self.last = Some(turn.clone());
+    }
+
+    pub(super) fn text(&self, session: &Conversation) -> String {
+        let (position, context) = (session.position(), session.context());
+        let share = 100 * position / context.max(1);
+        let place = format!("  position      {} of {} ({share} %)", count(position as u64), count(context as u64));
+        let Some(turn) = &self.last else { return place };
+        let tokens = |reused: usize, computed: usize, generated: usize| {
+            let [reused, computed, generated] = [reused, computed, generated].map(|n| count(n as u64));
+            format!("{reused} tokens reused from the cache, {computed} computed, {generated} generated")
+        };
+        let rate = if turn.per_token > Duration::ZERO {
+            format!(", then {} for each ({:.1} a second)", ms(turn.per_token), 1.0 / turn.per_token.as_secs_f64())
+        } else {
+            String::new()
+        };
+        format!(
+            "  last turn     {}\n                first token after {}{rate}; ended by {}\n  {:<13} {}\n{place}",
+            tokens(turn.tokens_reused, turn.tokens_computed, turn.tokens_generated),
+            ms(turn.first_token),
+            turn.stop_reason.name(),
+            format!("{} turn{}", self.turns, if self.turns == 1 { "" } else { "s" }),
+            tokens(self.reused, self.computed, self.generated),
+        )
+    }
+}
+
+fn ms(duration: Duration) -> String {
+    format!("{:.1} ms", duration.as_secs_f64() * 1000.0)
+}

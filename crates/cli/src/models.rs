@@ -1,0 +1,193 @@
+//! From what `--model` says to an open model: fetched and converted first, if need be.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anemone::{Model, ModelOptions};
+use anemone_cli::acquire::lock::Lock;
+use anemone_cli::acquire::{self, DEFAULT_MODEL, Terminal};
+use anemone_cli::cache_name;
+use anemone_cli::home::{Home, Kind};
+use anemone_convert::Watch;
+use anemone_package::bundle::{self, BundleManifest};
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use indicatif::ProgressBar;
+
+use crate::cmd::convert::{Shape, convert};
+use crate::exit::{Interrupted, Usage};
+use crate::progress::Interruptible;
+use crate::{interrupt, terminal};
+
+/// Which model, and how it runs.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Model")]
+pub(crate) struct Choice {
+    /// A name that `anemone models` lists, a converted folder, a .mlpackage with its tokenizer.json beside it, or a
+    /// checkpoint, which is converted into the cache first: a GGUF file, a folder in Hugging Face's form, hf:OWNER/NAME
+    /// [default: SmolLM2-135M-Instruct, which is fetched]
+    #[arg(short, long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    #[command(flatten)]
+    shape: Shape,
+    /// Threads to use [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+}
+
+/// A model on disk that can be opened.
+struct Found {
+    path: PathBuf,
+    /// Its name in the cache, if it is there.
+    cached: Option<String>,
+}
+
+impl Choice {
+    /// Opens the model: `positional` if that is given, else that of `--model`, else the default one.
+    pub(crate) fn open(&self, positional: Option<&str>) -> Result<Model> {
+        let found = self.find(positional.or(self.model.as_deref()))?;
+        let spinner = ProgressBar::new_spinner().with_message(format!("opening {}", found.path.display()));
+        spinner.enable_steady_tick(Duration::from_millis(120));
+        let options = ModelOptions { threads: self.threads.map(usize::from), ..ModelOptions::default() };
+        let opened = Model::open(&found.path, &options);
+        spinner.finish_and_clear();
+        opened.with_context(|| match &found.cached {
+            Some(name) => format!("the cached model {name} cannot be used (`anemone models remove {name}` removes it)"),
+            None => "the model cannot be used".to_owned(),
+        })
+    }
+
+    fn find(&self, model: Option<&str>) -> Result<Found> {
+        let home = Home::locate()?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let guard = interrupt::sets(&stop);
+        let found = self.prepare(&home, model, &stop);
+        drop(guard);
+        if found.is_err() && stop.load(Ordering::SeqCst) {
+            return Err(Interrupted.into());
+        }
+        found
+    }
+
+    fn prepare(&self, home: &Home, model: Option<&str>, stop: &Arc<AtomicBool>) -> Result<Found> {
+        let terminal = Terminal::default();
+        let progress = Interruptible::new(&terminal, stop);
+        let Some(model) = model else { return self.default_model(home, &progress, stop) };
+        if let Some(acquired) = acquire::by_id(model, &progress)? {
+            return self.converted(home, &acquired.path, stop);
+        }
+        let path = Path::new(model);
+        if path.exists() {
+            if is_checkpoint(path) {
+                return self.converted(home, path, stop);
+            }
+            self.check_shape(path)?;
+            return Ok(Found { path: path.to_owned(), cached: None });
+        }
+        if model == cache_name::of_default(DEFAULT_MODEL, &self.shape.options()) || model == DEFAULT_MODEL {
+            return self.default_model(home, &progress, stop);
+        }
+        let listed = home.list()?;
+        let exact = listed.iter().find(|c| c.name == model);
+        let mut begins = listed.iter().filter(|c| {
+            c.kind == Kind::Model && c.name.to_lowercase().starts_with(&model.to_lowercase()) && !model.is_empty()
+        });
+        let cached = exact.or_else(|| begins.next().filter(|_| begins.next().is_none()));
+        match cached {
+            Some(c) if c.kind == Kind::Checkpoint => self.converted(home, &c.path, stop),
+            Some(c) => {
+                self.check_shape(&c.path)?;
+                Ok(Found { path: c.path.clone(), cached: Some(c.name.clone()) })
+            }
+            None => {
+                let names: Vec<&str> = listed.iter().map(|c| c.name.as_str()).collect();
+                let names = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+                bail!("{model}: there is no such file or folder, and no one cached model of that name; cached: {names}")
+            }
+        }
+    }
+
+    fn default_model(&self, home: &Home, progress: &Interruptible<'_>, stop: &Arc<AtomicBool>) -> Result<Found> {
+        let name = cache_name::of_default(DEFAULT_MODEL, &self.shape.options());
+        let checkpoint = || {
+            let acquired = acquire::default_model(progress)?;
+            terminal::note(&format!("Using {DEFAULT_MODEL} from {}", acquired.source));
+            Ok(acquired.path)
+        };
+        self.in_cache(home, &name, checkpoint, progress, stop)
+    }
+
+    fn converted(&self, home: &Home, checkpoint: &Path, stop: &Arc<AtomicBool>) -> Result<Found> {
+        let name = cache_name::of_checkpoint(checkpoint, &self.shape.options())?;
+        let terminal = Terminal::default();
+        let progress = Interruptible::new(&terminal, stop);
+        self.in_cache(home, &name, || Ok(checkpoint.to_owned()), &progress, stop)
+    }
+
+    /// The cached model `name`, made from `checkpoint` if it is not there.
+    fn in_cache(
+        &self,
+        home: &Home,
+        name: &str,
+        checkpoint: impl FnOnce() -> Result<PathBuf>,
+        progress: &Interruptible<'_>,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Found> {
+        let path = home.model(name)?;
+        let found = Found { path: path.clone(), cached: Some(name.to_owned()) };
+        // A folder has its name only once it is complete.
+        if BundleManifest::read(&path).is_ok() {
+            return Ok(found);
+        }
+        let _lock = Lock::take(&home.tmp().join(format!("{name}.lock")), progress)?;
+        if BundleManifest::read(&path).is_err() {
+            let watch = Watch { stop: Arc::clone(stop), ..Watch::default() };
+            convert(&checkpoint()?, &path, &self.shape, &watch)?;
+        }
+        Ok(found)
+    }
+
+    /// Refuses options that a converted model can no longer choose.
+    fn check_shape(&self, path: &Path) -> Result<()> {
+        let manifest = BundleManifest::read(path).ok();
+        let Shape { context, weights, prefill } = &self.shape;
+        let baked = |option: &str, asked: String, has: Option<String>| match has {
+            Some(has) if has == asked => Ok(()),
+            has => {
+                let has = has.map_or_else(String::new, |has| format!(", here as {has}"));
+                Err(Usage(format!(
+                    "{option} {asked}: {} is converted already, and this is baked into it{has}; convert its source again",
+                    path.display()
+                )))
+            }
+        };
+        if let Some(n) = context {
+            baked("--context", n.to_string(), manifest.as_ref().map(|m| m.context.to_string()))?;
+        }
+        if let Some(scheme) = weights {
+            baked("--weights", scheme.name.to_owned(), manifest.as_ref().map(|m| m.weights.clone()))?;
+        }
+        if let Some(n) = prefill {
+            let width = manifest.as_ref().and_then(|m| m.functions.get(anemone_convert::PREFILL));
+            baked("--prefill", n.to_string(), width.map(ToString::to_string))?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a path leads to something to convert rather than to something converted.
+fn is_checkpoint(path: &Path) -> bool {
+    if !path.is_dir() {
+        return !path.extension().is_some_and(|e| e.eq_ignore_ascii_case("mlmodel"));
+    }
+    if path.join(bundle::MANIFEST).is_file() || path.join("Manifest.json").is_file() {
+        return false;
+    }
+    let names = |ending: &str| {
+        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+        entries.filter(|e| Path::new(&e.file_name()).extension().is_some_and(|found| found == ending)).count()
+    };
+    names("mlpackage") == 0 && (path.join("config.json").is_file() || names("gguf") > 0)
+}

@@ -1,0 +1,136 @@
+use serde_json::Value;
+
+use super::support::{Done, Folder};
+
+fn chat(folder: &Folder, stdin: impl Into<Vec<u8>>, more: &[&str]) -> Done {
+    let model = folder.model();
+    let base = ["chat", &model, "--temperature", "0", "--max-tokens", "6"];
+    folder.anemone(base.iter().chain(more)).stdin(stdin).run()
+}
+
+fn turns(folder: &Folder, stdin: impl Into<Vec<u8>>) -> Vec<Value> {
+    let done = chat(folder, stdin, &["--json"]);
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    done.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_turn_computes_only_its_own_tokens() {
+    let folder = Folder::with_model();
+    let all = turns(&folder, "Hello\nAnd now?\nBye\n");
+    assert_eq!(all.len(), 3);
+    let number = |turn: &Value, field: &str| turn[field].as_u64().unwrap();
+    for pair in all.windows(2) {
+        let (before, now) = (number(&pair[0], "position"), number(&pair[1], "tokens_reused"));
+        // What the model said itself is in the cache, but perhaps its last token, which was never fed.
+        assert_eq!(now, before, "{pair:?}");
+    }
+    // The last token said before, a new line, `u:`, the text, a new line, `a:`.
+    assert_eq!(number(&all[1], "tokens_computed"), 1 + 1 + 2 + 8 + 1 + 2, "{all:?}");
+    assert_eq!(number(&all[2], "tokens_computed"), 1 + 1 + 2 + 3 + 1 + 2, "{all:?}");
+}
+
+#[test]
+fn after_a_reset_nothing_is_left() {
+    let folder = Folder::with_model();
+    let text = |turn: &Value| turn["text"].as_str().unwrap().to_owned();
+    let fresh = turns(&folder, "Hello\n");
+    let all = turns(&folder, "Something else\nAnd more\n/reset\nHello\n");
+    assert_eq!(text(&all[2]), text(&fresh[0]));
+    assert_eq!((&all[2]["tokens_reused"], &all[2]["position"]), (&0.into(), &fresh[0]["position"]));
+}
+
+#[test]
+fn turns_can_be_taken_back_and_tried_again() {
+    let folder = Folder::with_model();
+    let all = turns(&folder, "One\nTwo\n/undo\nTwo\n/retry\n");
+    assert_eq!(all.len(), 4);
+    for other in &all[2..] {
+        assert_eq!(other["text"], all[1]["text"], "{all:?}");
+    }
+    let nothing = chat(&folder, "/undo\n/retry\n", &[]);
+    assert_eq!(nothing.code, Some(1));
+    assert!(nothing.err.contains("undo: nothing was said yet"), "{}", nothing.err);
+}
+
+#[test]
+fn answers_go_to_standard_output_and_all_else_to_standard_error() {
+    let folder = Folder::with_model();
+    let done = chat(&folder, "Hello\n/stats\n/help\n\nHello again\n/quit\nnever said\n", &[]);
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    let expected: String = turns(&folder, "Hello\nHello again\n")
+        .iter()
+        .map(|turn| turn["text"].as_str().unwrap())
+        .map(|text| if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") })
+        .collect();
+    assert_eq!(done.out, expected);
+    for word in ["tokens reused from the cache", "first token after", "of 256", "/reset", "--max-tokens"] {
+        assert!(done.err.contains(word), "{word:?}: {}", done.err);
+    }
+}
+
+#[test]
+fn no_input_is_no_conversation() {
+    let folder = Folder::with_model();
+    for stdin in ["", "\n\n", "/quit\n"] {
+        let done = chat(&folder, stdin, &[]);
+        assert_eq!((done.code, done.out.as_str(), done.err.as_str()), (Some(0), "", ""));
+    }
+}
+
+#[test]
+fn lines_that_cannot_be_taken_cost_only_themselves() {
+    let folder = Folder::with_model();
+    let mut stdin = "x".repeat((4 << 20) + 5).into_bytes();
+    stdin.extend(b"\n\xff\xfe\n");
+    stdin.extend("y".repeat(5000).bytes());
+    stdin.extend(b"\nHello\n");
+    let done = chat(&folder, stdin.clone(), &["--json"]);
+    assert_eq!(done.code, Some(1), "a turn failed: {}", done.err);
+    let all: Vec<Value> = done.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let error = |i: usize| all[i]["error"].as_str().unwrap();
+    assert!(error(0).contains("longer") && error(1).contains("UTF-8"), "{all:?}");
+    assert!(error(2).contains("holds 256") && error(2).contains("/reset"), "{all:?}");
+    assert_eq!((&all[2]["position"], &all[2]["context"]), (&0.into(), &256.into()));
+    assert_eq!(all[3]["text"], turns(&folder, "Hello\n")[0]["text"]);
+    let text = chat(&folder, stdin, &[]);
+    assert_eq!(text.code, Some(1));
+    assert_eq!(text.err.matches("error:").count(), 3, "{}", text.err);
+}
+
+#[test]
+fn a_full_context_says_how_to_go_on() {
+    let folder = Folder::with_model();
+    let model = folder.model();
+    let long = format!("{}\nmore\n/reset\nHello\n", "x".repeat(240));
+    let done = folder.anemone(["chat", &model, "--temperature", "0", "--json"]).stdin(long).run();
+    let all: Vec<Value> = done.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((done.code, &all[0]["stop_reason"]), (Some(1), &"context_full".into()), "{all:?}");
+    assert!(all[1]["error"].as_str().unwrap().contains("/reset begins anew"), "{all:?}");
+    assert_eq!(all[2]["tokens_reused"], 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn interrupted_it_ends_with_130() {
+    use std::io::{Read, Write};
+    use std::process::{Command, Stdio};
+
+    let folder = Folder::with_model();
+    let model = folder.model();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_anemone"))
+        .args(["chat", &model, "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It has begun once it has answered; then it waits for the next line.
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"Hello\n").unwrap();
+    let mut first = [0];
+    child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
