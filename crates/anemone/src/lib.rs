@@ -4,7 +4,25 @@
 //! its [`Tokenizer`], feeds to the [`Runner`] what the cache does not hold yet, draws tokens with a [`Sampler`] and turns
 //! them into text with a [`Detokenizer`]. The cache stays between turns, so a turn costs what it adds.
 //!
-//! Here a model that always says the next word of its vocabulary stands for a real one:
+//! ```no_run
+//! use anemone::{Event, Generation, Model, ModelOptions, Request, Session};
+//!
+//! // A folder that `anemone convert` made, or a `.mlpackage` with its tokenizer beside it.
+//! let model = Model::open("smollm2".as_ref(), &ModelOptions::default())?;
+//! println!("{} holds {} tokens", model.info().name, model.info().context);
+//! let mut session = Session::new(model.into())?;
+//! let request = Request::new(Generation { max_tokens: Some(100), ..session.model().generation.clone() });
+//! let turn = session.say("Why is the sky blue?", &request, &mut |event| {
+//!     if let Event::Text(text) = event {
+//!         print!("{text}");
+//!     }
+//! })?;
+//! println!("\n{} tokens were in the cache, {} were computed", turn.tokens_reused, turn.tokens_computed);
+//! # Ok::<(), anemone::Error>(())
+//! ```
+//!
+//! A [`Model`] runs Core ML packages on this machine's processor ([`PackageRunner`]). Anything else that turns tokens into
+//! logits can take its place. Here a model that always says the next word of its vocabulary stands for a real one:
 //!
 //! ```
 //! use std::sync::Arc;

@@ -15,7 +15,7 @@ pub use request::{Cancel, Request};
 pub use turn::{Event, StopReason, Turn};
 
 use crate::overflow::Overflow;
-use crate::{Error, LanguageModel, Message, Rendering, Result, Runner};
+use crate::{Error, LanguageModel, Message, PackageRunner, Rendering, Result, Runner};
 use answer::{Answered, Opening, answer};
 use prompt::{Entry, Generated, Prompt, Prompter};
 use transcript::{Transcript, common_prefix};
@@ -56,7 +56,7 @@ use transcript::{Transcript, common_prefix};
 ///
 /// After an error the conversation is as it was before the call. An answer that is called off keeps what was said so
 /// far; if nothing was, the whole turn is withdrawn.
-pub struct Session<R: Runner> {
+pub struct Session<R: Runner = PackageRunner> {
     model: Arc<LanguageModel<R>>,
     transcript: Transcript<R>,
     entries: Vec<Entry>,

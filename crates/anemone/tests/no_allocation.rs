@@ -1,10 +1,10 @@
-//! After their first tokens, sampler and detokenizer allocate nothing.
+//! After their first tokens, sampler, detokenizer and package allocate nothing.
 #![allow(unsafe_code, reason = "counting what is allocated takes an allocator")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use anemone::{Detokenizer, Generation, Sampler, Tokenizer};
+use anemone::{Detokenizer, Generation, ModelOptions, PackageRunner, Runner, Sampler, Tokenizer};
 
 thread_local! {
     static ALLOCATED: Cell<usize> = const { Cell::new(0) };
@@ -79,4 +79,28 @@ fn detokenizing_allocates_nothing_after_the_first_token() {
     });
     assert_eq!(count, 0);
     assert_eq!(detokenizer.stopped(), None);
+}
+
+#[test]
+fn feeding_a_package_allocates_nothing() {
+    let folder = std::env::var_os("ANEMONE_FIXTURES").map_or_else(
+        || std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures"),
+        std::path::PathBuf::from,
+    );
+    // Allocations are counted on this thread, so there must be no other.
+    let options = ModelOptions { threads: Some(1), ..ModelOptions::default() };
+    for name in ["tiny_article_fp16", "tiny_guide_kv1_fp16"] {
+        let path = folder.join(name).join("model.mlpackage");
+        let runner = PackageRunner::open(&path, &options)
+            .unwrap_or_else(|e| panic!("the fixtures are needed beside the checkout: {e}"));
+        let (mut state, mut logits) = (runner.new_state().unwrap(), vec![0.0; runner.vocabulary()]);
+        runner.feed(&mut state, 0, &[1], &mut logits).unwrap();
+        let count = allocations(|| {
+            runner.feed(&mut state, 1, &[2; 9], &mut logits).unwrap();
+            for position in 10..14 {
+                runner.feed(&mut state, position, &[3], &mut logits).unwrap();
+            }
+        });
+        assert_eq!(count, 0, "{name}");
+    }
 }

@@ -201,3 +201,22 @@ fn other_paths_are_told_apart() {
     // A folder with one package is that package.
     PackageRunner::open(&folder.join("tiny_guide_kv1_fp16"), &options()).unwrap();
 }
+
+#[test]
+fn a_package_that_ignores_its_state_is_refused() {
+    let mut model = anemone_mil::load(&folder().join("tiny_guide_kv2_fp16/model.mlpackage")).unwrap();
+    let writes_v = |op: &anemone_mil::Operation, f: &anemone_mil::Function| {
+        let value = |arg: &anemone_mil::Argument| matches!(arg, anemone_mil::Argument::Value(id) if f.value(*id).name == "v_cache");
+        op.name_of_kind == "write_state" && op.args("input").iter().any(value)
+    };
+    let main = model.program.functions.get_mut("main").unwrap();
+    let whole = main.clone();
+    main.body.ops.retain(|op| !writes_v(op, &whole));
+    assert!(main.body.ops.len() < whole.body.ops.len());
+    let dest = tempfile::tempdir().unwrap();
+    let path = dest.path().join("forgetful.mlpackage");
+    anemone_mil::encode::write(&model, &path).unwrap();
+    let error = PackageRunner::open(&path, &options()).unwrap_err();
+    assert!(matches!(error, Error::StateIgnored { .. }), "{error}");
+    assert!(error.to_string().contains("function `main` declares the state `v_cache` and never writes it"), "{error}");
+}
