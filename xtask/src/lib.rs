@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+pub mod fuzz;
 pub mod licences;
 pub mod parity;
 pub mod tidy;

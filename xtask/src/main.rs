@@ -1,10 +1,15 @@
 //! `cargo run -p xtask -- CHORE`.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+
+/// Counted, for `fuzz`.
+#[global_allocator]
+static ALLOCATOR: xtask::fuzz::memory::Counting = xtask::fuzz::memory::Counting;
 
 /// Chores of the Anemone workspace.
 #[derive(Parser)]
@@ -37,6 +42,23 @@ enum Chore {
         #[arg(long, default_value_t = 2)]
         threads: usize,
     },
+    /// Run mutated inputs through everything that reads bytes from outside; the same ones each time.
+    Fuzz {
+        /// How long, all targets together.
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+        /// Only this target.
+        #[arg(long)]
+        target: Option<String>,
+        /// The number of the first round: other numbers, other inputs.
+        #[arg(long, default_value_t = 0)]
+        first: u64,
+    },
+    /// The process in which `fuzz` runs one target.
+    #[command(hide = true)]
+    FuzzChild { target: String, milliseconds: u64, first: u64, note: PathBuf },
+    /// Write the seeds to fuzz/corpus, for `cargo fuzz run`.
+    FuzzSeeds,
     /// Fetch the GGUF file that the references were made from, and print its path.
     Model,
 }
@@ -56,6 +78,15 @@ fn main() -> Result<ExitCode> {
             let each = start.elapsed().as_secs_f64() * 1e3 / report.positions.max(1) as f64;
             writeln!(out, "{report:#?}\n{each:.1} ms a token, loading included")?;
             report.errors(xtask::parity::Bounds { agree, kl })
+        }
+        Chore::Fuzz { seconds, target, first } => xtask::fuzz::all(target.as_deref(), seconds, first)?,
+        Chore::FuzzChild { target, milliseconds, first, note } => {
+            xtask::fuzz::child(&target, milliseconds, first, &note)?;
+            Vec::new()
+        }
+        Chore::FuzzSeeds => {
+            writeln!(out, "{} seeds written", xtask::fuzz::write_seeds()?)?;
+            Vec::new()
         }
         Chore::Model => {
             let model = anemone_cli::acquire::reference_model(&anemone_cli::acquire::Terminal::default())?;
