@@ -84,6 +84,7 @@ mod detokenizer;
 mod error;
 mod files;
 mod generation;
+mod guard;
 mod language_model;
 mod location;
 mod message;

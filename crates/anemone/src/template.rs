@@ -16,6 +16,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, ErrorKind, State, syntax::SyntaxConfig};
 
+use crate::guard::guard;
 use crate::{Error, Message, Result};
 
 const NAME: &str = "chat_template";
@@ -85,7 +86,7 @@ impl ChatTemplate {
         environment.add_filter("tojson", json::tojson);
         environment.add_function("raise_exception", raise_exception);
         environment.add_function("strftime_now", strftime_now);
-        environment.add_template_owned(NAME, generation_tag::rewrite(source)).map_err(problem)?;
+        guard(broke, || environment.add_template_owned(NAME, generation_tag::rewrite(source)).map_err(problem))?;
         Ok(Self { environment, source: source.to_owned() })
     }
 
@@ -145,8 +146,15 @@ impl ChatTemplate {
         if let Some(variables) = rendering.variables {
             context = minijinja::context! { ..Value::from(Serde(variables)), ..context };
         }
-        self.environment.get_template(NAME).and_then(|template| template.render(context)).map_err(problem)
+        guard(broke, || {
+            self.environment.get_template(NAME).and_then(|template| template.render(context)).map_err(problem)
+        })
     }
+}
+
+/// The crate below overflows in some arithmetic, which debug builds panic at.
+fn broke(problem: String) -> Error {
+    Error::Template { problem }
 }
 
 fn missing() -> Error {

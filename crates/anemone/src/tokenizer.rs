@@ -6,7 +6,6 @@
 
 mod pieces;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use anemone_convert::ConvertError;
@@ -176,15 +175,12 @@ impl Tokenizer {
     }
 }
 
-fn problem(error: tokenizers::Error) -> Error {
+fn problem(error: impl std::fmt::Display) -> Error {
     Error::Tokenizer { problem: error.to_string() }
 }
 
 fn guard<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let said = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-        Err(Error::Tokenizer { problem: format!("it broke on this input: {}", said.unwrap_or("no reason given")) })
-    })
+    crate::guard::guard(|problem| Error::Tokenizer { problem }, work)
 }
 
 /// A copy that puts no space before a text; none if the tokenizer puts none there anyway.

@@ -7,6 +7,7 @@ mod folder;
 mod generation;
 mod gguf;
 mod limits;
+mod longest;
 mod pre_tokenizer;
 mod sentencepiece;
 mod unigram;
@@ -18,6 +19,7 @@ use std::path::Path;
 use tokenizers::Tokenizer;
 
 pub use self::generation::GenerationSettings;
+use self::limits::MAX_PIECE_BYTES;
 use crate::error::{ConvertError, Result};
 use crate::source::gguf::Gguf;
 
@@ -67,6 +69,11 @@ pub fn load(path: &Path, json: &str) -> Result<Tokenizer> {
     #[derive(serde::Deserialize)]
     struct Part {
         normalizer: Option<serde_json::Value>,
+        model: Option<Model>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Model {
+        vocab: Option<longest::Longest>,
     }
     let wrong = |problem: &dyn std::fmt::Display| {
         ConvertError::tokenizer(path, format!("not a tokenizer.json that can be loaded: {problem}"))
@@ -74,6 +81,13 @@ pub fn load(path: &Path, json: &str) -> Result<Tokenizer> {
     let part: Part = serde_json::from_str(json).map_err(|e| wrong(&e))?;
     if let Some(normalizer) = &part.normalizer {
         character_map::check_all(normalizer).map_err(|problem| wrong(&problem))?;
+    }
+    // Only a unigram vocabulary is a list. Each byte of its longest piece is a level of recursion for the crate.
+    if let Some(vocab) = part.model.and_then(|model| model.vocab)
+        && vocab.is_list
+        && vocab.text > MAX_PIECE_BYTES
+    {
+        return Err(wrong(&format!("a piece of {} bytes; at most {MAX_PIECE_BYTES} are read", vocab.text)));
     }
     // Version 0.23 of the crate panics on some objects that are JSON and not a tokenizer's.
     match std::panic::catch_unwind(|| json.parse::<Tokenizer>()) {
