@@ -1,6 +1,7 @@
 //! Running a plan.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anemone_mil::layout::Layout;
 use anemone_mil::lower::Context;
@@ -113,6 +114,28 @@ impl Instance {
             let mut out = std::mem::replace(&mut self.outputs[i], Buffer::F32(Vec::new()));
             self.deliver(&plan, port, source, &mut out);
             self.outputs[i] = out;
+        }
+        Ok(())
+    }
+
+    /// As [`Instance::run`], telling for each step what ran (an operation, or `copy`, `update`, `store`) and how long it took.
+    ///
+    /// # Errors
+    /// As [`Instance::run`].
+    pub fn run_timed(&mut self, state: &mut State, tell: &mut dyn FnMut(&str, Duration)) -> Result<(), RunError> {
+        state.check(&self.plan.states)?;
+        let plan = Arc::clone(&self.plan);
+        for step in &plan.steps {
+            let start = Instant::now();
+            self.step(&plan, step, &mut state.tensors)
+                .map_err(|source| RunError::Op { place: step.place.to_string(), source })?;
+            let kind = match step.action {
+                RunAction::Copy => "copy",
+                RunAction::Update { .. } => "update",
+                RunAction::Store { .. } => "store",
+                RunAction::Eval | RunAction::Kernel(_) => step.op.map_or("", |op| op.0.name()),
+            };
+            tell(kind, start.elapsed());
         }
         Ok(())
     }

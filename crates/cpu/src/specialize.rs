@@ -16,7 +16,7 @@ use crate::graph::{Graph, GraphValue, Node, ValueKind};
 use crate::state::StateLayout;
 
 /// A constant of at most this many elements is kept unpacked, so that inference can read it.
-const KNOWN_ELEMENTS: usize = 4096;
+const KNOWN_ELEMENTS: usize = 1 << 16;
 /// What follows from shapes is computed at planning time up to this many elements.
 const FOLDED_ELEMENTS: usize = 1 << 16;
 /// No operation may make more elements than this.

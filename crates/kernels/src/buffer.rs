@@ -1,9 +1,9 @@
 //! Bytes that start on a cache line.
 
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 /// An owned run of zeroed bytes whose start is a multiple of 64: what the packed weights want to lie in.
-#[derive(Debug)]
 pub struct Buffer {
     bytes: Box<[u8]>,
     start: usize,
@@ -19,6 +19,12 @@ impl Buffer {
         let bytes = vec![0; len + ALIGN].into_boxed_slice();
         let start = bytes.as_ptr().addr().wrapping_neg() % ALIGN;
         Self { bytes, start, len }
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.len)
     }
 }
 

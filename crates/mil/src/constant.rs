@@ -21,7 +21,7 @@ pub struct BlobRef {
 
 /// A constant tensor. Elements lie little-endian, row-major, without gaps; sub-byte elements fill the bit stream from the
 /// least significant bit up; truth values take a byte each.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct TensorConst {
     /// Element type and shape.
     pub ty: StaticType,
@@ -42,6 +42,16 @@ pub trait Deferred: Send + Sync + fmt::Debug {
     /// # Errors
     /// Those of `sink`, and its own.
     fn write(&self, sink: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()>;
+}
+
+impl fmt::Debug for TensorConst {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.strings[..], &self.blob) {
+            ([], Some(blob)) => write!(f, "{} at {} of {}", self.ty, blob.offset, blob.file),
+            ([], None) => write!(f, "{} of {} bytes", self.ty, self.bytes.len()),
+            (texts, _) => write!(f, "{texts:?}"),
+        }
+    }
 }
 
 /// A constant of any type.

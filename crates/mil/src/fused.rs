@@ -6,7 +6,9 @@ use crate::op::Op;
 use crate::program::ValueId;
 
 pub mod attention;
+pub mod gated_silu;
 pub mod pattern;
+pub mod rms_norm;
 
 use pattern::{Bindings, Look, Pattern};
 
@@ -33,4 +35,4 @@ pub enum Argument {
 }
 
 /// Every fused operation, in the order in which they are looked for.
-pub static ALL: &[&dyn Fused] = &[&attention::Attention];
+pub static ALL: &[&dyn Fused] = &[&attention::Attention, &rms_norm::RmsNorm, &gated_silu::GatedSilu];
