@@ -80,12 +80,12 @@ impl Params {
         Ok(self.resolve(x, shape)?.iter().filter(|r| !r.squeezed).map(|r| r.count).collect())
     }
 
-    fn vector<'a>(self, x: &'a dyn Operands, param: usize, rank: usize) -> Result<&'a [i32], OpError> {
+    fn vector(self, x: &dyn Operands, param: usize, rank: usize) -> Result<&[i32], OpError> {
         let v = x.i32s(param)?;
         if v.len() == rank { Ok(v) } else { Err(x.bad(param, format!("{rank} integers, one per axis"), v)) }
     }
 
-    fn stride<'a>(self, x: &'a dyn Operands, rank: usize) -> Result<Option<&'a [i32]>, OpError> {
+    fn stride(self, x: &dyn Operands, rank: usize) -> Result<Option<&[i32]>, OpError> {
         let param = self.begin + 2;
         if !x.has(param) {
             return Ok(None);
