@@ -22,7 +22,7 @@ impl Random {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -32,7 +32,7 @@ impl Random {
 
     /// A number below `bound`; 0 if that is 0.
     pub fn below(&mut self, bound: usize) -> usize {
-        if bound == 0 { 0 } else { (self.next() % bound as u64) as usize }
+        if bound == 0 { 0 } else { (self.draw() % bound as u64) as usize }
     }
 
     /// One of these.
@@ -74,8 +74,8 @@ impl Random {
             u64::MAX,
         ];
         match self.below(4) {
-            0 => self.next() >> self.below(64),
-            1 => self.one_of(&EDGES).wrapping_add(self.next() % 3).wrapping_sub(1),
+            0 => self.draw() >> self.below(64),
+            1 => self.one_of(&EDGES).wrapping_add(self.draw() % 3).wrapping_sub(1),
             _ => *self.one_of(&EDGES),
         }
     }
@@ -85,7 +85,7 @@ impl Random {
 pub fn input(name: &str, shape: Shape, seeds: &[(String, Vec<u8>)], round: u64) -> Vec<u8> {
     let mut random = Random::new(name, round);
     if seeds.is_empty() {
-        return (0..random.below(200)).map(|_| random.next() as u8).collect();
+        return (0..random.below(200)).map(|_| random.draw() as u8).collect();
     }
     let (_, seed) = random.one_of(seeds);
     let mut bytes = seed.clone();
@@ -121,7 +121,7 @@ fn change(bytes: &mut Vec<u8>, random: &mut Random, seeds: &[(String, Vec<u8>)])
     let at = if random.once_in(2) { random.below(length.min(512)) } else { random.below(length) };
     match random.below(11) {
         0 if length > 0 => bytes[at] ^= 1 << random.below(8),
-        1 if length > 0 => bytes[at] = random.next() as u8,
+        1 if length > 0 => bytes[at] = random.draw() as u8,
         2 if length > 0 => bytes[at] = *random.one_of(&[0, 1, 0x7f, 0x80, 0xff, b'"', b'{', b'/', b'\n']),
         3 => write(bytes, at, &(random.number() as u32).to_le_bytes()),
         4 => write(bytes, at, &random.number().to_le_bytes()),
@@ -136,7 +136,7 @@ fn change(bytes: &mut Vec<u8>, random: &mut Random, seeds: &[(String, Vec<u8>)])
             bytes.splice(to..to, piece);
         }
         9 => {
-            let piece: Vec<u8> = (0..random.below(16)).map(|_| random.next() as u8).collect();
+            let piece: Vec<u8> = (0..random.below(16)).map(|_| random.draw() as u8).collect();
             bytes.splice(at..at, piece);
         }
         _ if !seeds.is_empty() => {

@@ -88,7 +88,7 @@ fn change_list(mut fields: Vec<Field>, random: &mut Random, depth: usize) -> Vec
             let to = random.below(fields.len());
             fields.swap(at, to);
         }
-        3 => fields[at].number = if random.once_in(4) { random.number() >> 3 } else { 1 + random.next() % 40 },
+        3 => fields[at].number = if random.once_in(4) { random.number() >> 3 } else { 1 + random.draw() % 40 },
         4 => {
             // The value of another field: a name used twice, a type in the wrong place.
             let from = random.below(fields.len());
