@@ -8,8 +8,9 @@ use crate::case::Case;
 use crate::compressed::outside;
 use crate::lower::{Context, Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
-use crate::ops::support::slicing::index;
 use crate::ops::support::dims;
+use crate::ops::support::picking::{Indices, expect_ints};
+use crate::ops::support::slicing::index;
 use crate::packed::Packed;
 use crate::tensor::{Data, DataMut, Tensor};
 use crate::types::{DType, Opset, Shape};
@@ -39,22 +40,20 @@ struct Plan<'a> {
     outer: usize,
     axis: usize,
     inner: usize,
-    indices: &'a [i32],
+    indices: Indices<'a>,
 }
 
 impl Plan<'_> {
-    fn run<T: Copy>(&self, x: &dyn Operands, src: &[T], dst: &mut [T]) -> Result<(), OpError> {
-        let strict = x.bool_or(VALIDATE_INDICES, false)?;
-        let per_batch = self.indices.len() / self.batches.max(1);
+    fn run<T: Copy>(&self, src: &[T], dst: &mut [T]) -> Result<(), OpError> {
+        let all = self.indices.values;
+        let per_batch = all.len() / self.batches.max(1);
         let mut to = 0;
         for b in 0..self.batches {
-            let indices = &self.indices[b * per_batch..(b + 1) * per_batch];
+            let indices = &all[b * per_batch..(b + 1) * per_batch];
             for o in 0..self.outer {
                 let block = (b * self.outer + o) * self.axis;
                 for &i in indices {
-                    let at = index(i, self.axis)
-                        .filter(|_| !strict || i >= 0)
-                        .ok_or_else(|| x.bad(INDICES, format!("indices into {} slices", self.axis), i))?;
+                    let at = self.indices.place(i, self.axis)?;
                     let from = (block + at) * self.inner;
                     dst[to..to + self.inner].copy_from_slice(&src[from..from + self.inner]);
                     to += self.inner;
@@ -114,9 +113,7 @@ impl Op for Gather {
     fn infer(&self, x: &dyn Operands) -> Result<Results, OpError> {
         let mut ty = dims::numbers(x, X)?;
         let (axis, batch) = layout(x)?;
-        if !x.dtype(INDICES).is_int() {
-            return Err(x.bad(INDICES, "integers", x.dtype(INDICES)));
-        }
+        expect_ints(x, INDICES)?;
         let mut shape = Shape::from_slice(&ty.shape[..axis]);
         shape.extend_from_slice(&x.shape(INDICES)[batch..]);
         shape.extend_from_slice(&ty.shape[axis + 1..]);
@@ -135,12 +132,12 @@ impl Op for Gather {
             outer: dims::product(&shape[batch..axis])?,
             axis: shape[axis],
             inner: dims::product(&shape[axis + 1..])?,
-            indices: x.i32s(INDICES)?,
+            indices: Indices::new(x, INDICES, VALIDATE_INDICES)?,
         };
         match (x.data(X)?, &mut out[0].data) {
-            (Data::F32(s), DataMut::F32(d)) => plan.run(x, s, d),
-            (Data::I32(s), DataMut::I32(d)) => plan.run(x, s, d),
-            (Data::Bool(s), DataMut::Bool(d)) => plan.run(x, s, d),
+            (Data::F32(s), DataMut::F32(d)) => plan.run(s, d),
+            (Data::I32(s), DataMut::I32(d)) => plan.run(s, d),
+            (Data::Bool(s), DataMut::Bool(d)) => plan.run(s, d),
             _ => Err(dims::class_mismatch()),
         }
     }

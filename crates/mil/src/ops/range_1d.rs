@@ -14,12 +14,13 @@ const END: usize = 0;
 const START: usize = 1;
 const STEP: usize = 2;
 
-/// A bound or the step as a number that holds both classes exactly.
-fn number(x: &dyn Operands, param: usize) -> Result<f64, OpError> {
-    match x.dtype(param).class() {
-        Class::Int => Ok(f64::from(x.i32(param)?)),
-        _ => Ok(f64::from(x.f32(param)?)),
+/// The number of steps up to the end, not a number or infinite if the step is 0. Of floats in single precision, as the
+/// shapes that packages declare were computed.
+fn steps(x: &dyn Operands) -> Result<f64, OpError> {
+    if x.dtype(START).class() == Class::Int {
+        return Ok(((f64::from(x.i32(END)?) - f64::from(x.i32(START)?)) / f64::from(x.i32(STEP)?)).ceil());
     }
+    Ok(f64::from(((x.f32(END)? - x.f32(START)?) / x.f32(STEP)?).ceil()))
 }
 
 impl Op for Range1d {
@@ -42,10 +43,9 @@ impl Op for Range1d {
                 return Err(x.bad(param, format!("the type of start, {dtype}"), x.dtype(param)));
             }
         }
-        let count = ((number(x, END)? - number(x, START)?) / number(x, STEP)?).ceil();
-        // A step of 0 gives an infinite count or none.
+        let count = steps(x)?;
         if count.is_nan() || count > f64::from(u32::MAX) {
-            return Err(x.bad(STEP, "a step that reaches the end within 2^32 elements", number(x, STEP)?));
+            return Err(x.bad(STEP, "a step that reaches the end within 2^32 elements", x.data(STEP)?));
         }
         Ok(smallvec![StaticType::new(dtype, &[count.max(0.0) as usize])])
     }
@@ -90,6 +90,11 @@ impl Op for Range1d {
                 .constant("start", 0.0)
                 .constant("step", 0.25)
                 .expect(Tensor::floats(DType::F32, &[4], &[0.0, 0.25, 0.5, 0.75])),
+            Case::new("floats whose quotient is not exact")
+                .constant("end", 0.3)
+                .constant("start", 0.0)
+                .constant("step", 0.1)
+                .expect(Tensor::floats(DType::F32, &[3], &[0.0, 0.1, 0.2])),
             Case::new("nothing")
                 .constant("end", 2)
                 .constant("start", 2)

@@ -1,10 +1,12 @@
 //! What several operations share.
 
 pub mod affine;
+pub mod batches;
 pub mod bits;
 pub mod blocks;
 pub mod broadcast;
 pub mod channels;
+pub mod convolving;
 pub mod dims;
 pub mod elementwise;
 pub mod erf;
@@ -14,8 +16,16 @@ pub mod lanes;
 pub mod matrix;
 pub mod number;
 pub mod palette;
+pub mod picking;
+pub mod pixels;
+pub mod pooling;
 pub mod reduce;
+pub mod resizing;
+pub mod sampling;
+pub mod scattering;
 pub mod slicing;
 pub mod sort;
 pub mod sparse;
 pub mod strided;
+pub mod upsampling;
+pub mod windows;

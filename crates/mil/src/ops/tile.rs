@@ -3,6 +3,7 @@
 use smallvec::smallvec;
 
 use crate::case::Case;
+use crate::layout::Layout;
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
 use crate::ops::support::dims;
 use crate::ops::support::strided::Nest;
@@ -48,6 +49,18 @@ impl Op for Tile {
             nest.push(n, from[i], to[i]);
         }
         nest.copy(x.data(X)?, &mut out[0].data)
+    }
+
+    fn view(&self, x: &dyn Operands, layout: &Layout) -> Option<Layout> {
+        let mut all = Layout { shape: self.infer(x).ok()?.pop()?.shape, ..layout.clone() };
+        for (i, &n) in layout.shape.iter().enumerate() {
+            match (n, all.shape[i]) {
+                (n, m) if n == m => {}
+                (1, _) => all.strides[i] = 0,
+                _ => return None,
+            }
+        }
+        Some(all)
     }
 
     fn cases(&self) -> Vec<Case> {

@@ -1,0 +1,44 @@
+//! `pixel_unshuffle`: square blocks of pixels of edge `downscale_factor` become channels: the inverse of `pixel_shuffle`.
+
+use crate::case::Case;
+use crate::op::{Op, OpError, Operands, Out, Param, Results};
+use crate::ops::support::pixels::{self, Order};
+use crate::tensor::Tensor;
+use crate::types::{DType, Opset};
+
+pub(super) struct PixelUnshuffle;
+
+impl Op for PixelUnshuffle {
+    fn name(&self) -> &'static str {
+        "pixel_unshuffle"
+    }
+
+    fn since(&self) -> Opset {
+        Opset::CoreML6
+    }
+
+    fn params(&self) -> &'static [Param] {
+        const { &[Param::required("x"), Param::required("downscale_factor")] }
+    }
+
+    fn infer(&self, x: &dyn Operands) -> Result<Results, OpError> {
+        pixels::infer_deep(x)
+    }
+
+    fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError> {
+        pixels::eval(x, &mut out[0], Order::ChannelFirst, false)
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        vec![
+            Case::new("two channels of two blocks each")
+                .input("x", Tensor::floats(DType::F16, &[1, 2, 2, 4], &[0.0, 2.0, 1.0, 3.0, 4.0, 6.0, 5.0, 7.0, 8.0, 10.0, 9.0, 11.0, 12.0, 14.0, 13.0, 15.0]))
+                .constant("downscale_factor", 2)
+                .expect(Tensor::floats(DType::F16, &[1, 8, 1, 2], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0])),
+            Case::new("two images of one block")
+                .input("x", Tensor::floats(DType::F16, &[2, 1, 2, 2], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]))
+                .constant("downscale_factor", 2)
+                .expect(Tensor::floats(DType::F16, &[2, 4, 1, 1], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])),
+        ]
+    }
+}
