@@ -47,9 +47,9 @@ pub(super) fn gather(function: &Function, file: Option<&Path>, given: &[Input], 
         let ports = Ports { function, name, ty, asked: shapes.iter().rfind(|s| s.name == name).map(|s| &s.shape[..]) };
         let given = given.iter().rfind(|input| input.name == name).map(|input| &input.value);
         let made = match (given, from_file.remove(name)) {
-            (Some(Value::File(path)), _) => ports.from_npy(path),
+            (Some(Value::File(path)), _) => ports.read_npy(path),
             (Some(value), _) => ports.fixed(value.own_shape()).and_then(|ty| value.to_tensor(&ty)),
-            (None, Some(values)) => ports.from_values(&values),
+            (None, Some(values)) => ports.convert_values(&values),
             (None, None) => ports.left_out(),
         };
         inputs.insert(name.to_owned(), made.with_context(|| format!("input `{name}`"))?);
@@ -112,16 +112,16 @@ impl Ports<'_> {
         bail!("shape {shape:?}; expected {expected}")
     }
 
-    fn from_values(&self, values: &Values<'_>) -> Result<Tensor> {
+    fn convert_values(&self, values: &Values<'_>) -> Result<Tensor> {
         let shape = self.asked.unwrap_or(&values.shape);
         self.admits(shape)?;
         values.to_tensor(&StaticType::new(self.ty.dtype, self.inside(shape)))
     }
 
-    fn from_npy(&self, path: &Path) -> Result<Tensor> {
+    fn read_npy(&self, path: &Path) -> Result<Tensor> {
         let bytes = anemone_package::map_file(path).with_context(|| format!("cannot read {}", path.display()))?;
         let values = npy::read(&bytes).with_context(|| path.display().to_string())?;
-        self.from_values(&values)
+        self.convert_values(&values)
     }
 
     /// The value of an input that was not given, if it may be left out.
