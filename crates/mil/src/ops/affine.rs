@@ -51,11 +51,9 @@ impl Op for Affine {
     fn infer(&self, x: &dyn Operands) -> Result<Results, OpError> {
         expect_float(x, X)?;
         expect_float(x, TRANSFORM_MATRIX)?;
-        for (param, only) in [
-            (SAMPLING_MODE, "bilinear"),
-            (PADDING_MODE, "constant"),
-            (COORDINATES_MODE, "normalized_minus_one_to_one"),
-        ] {
+        for (param, only) in
+            [(SAMPLING_MODE, "bilinear"), (PADDING_MODE, "constant"), (COORDINATES_MODE, "normalized_minus_one_to_one")]
+        {
             if !x.text_or(param, only)?.eq_ignore_ascii_case(only) {
                 return Err(x.bad(param, only, x.text_or(param, only)?));
             }

@@ -63,9 +63,11 @@ impl Op for Argsort {
     fn cases(&self) -> Vec<Case> {
         let x = Tensor::floats(DType::F16, &[2, 3], &[3.0, 1.0, 4.0, 7.0, 7.0, -7.0]);
         vec![
-            Case::new("descending along the last axis")
-                .input("x", x.clone())
-                .expect(Tensor::ints(DType::I32, &[2, 3], &[2, 0, 1, 0, 1, 2])),
+            Case::new("descending along the last axis").input("x", x.clone()).expect(Tensor::ints(
+                DType::I32,
+                &[2, 3],
+                &[2, 0, 1, 0, 1, 2],
+            )),
             Case::new("ascending along the first axis")
                 .input("x", x)
                 .constant("axis", 0)

@@ -34,7 +34,13 @@ impl Op for AvgPool {
 
     fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError> {
         let exclude = x.bool_or(EXCLUDE_PADDING_FROM_AVERAGE, false)?;
-        pooling::eval(x, &mut out[0], 0.0, |s, v| s + v, |sum, image, all| sum / if exclude { image } else { all }.max(1) as f32)
+        pooling::eval(
+            x,
+            &mut out[0],
+            0.0,
+            |s, v| s + v,
+            |sum, image, all| sum / if exclude { image } else { all }.max(1) as f32,
+        )
     }
 
     fn cases(&self) -> Vec<Case> {
@@ -45,14 +51,28 @@ impl Op for AvgPool {
                 .constant("pad_type", "valid")
                 .expect(Tensor::floats(DType::F16, &[1, 2, 3], &[-0.5, -1.0, -1.0, -2.5, -1.0, 2.0])),
             Case::new("the padding counts")
-                .input("x", Tensor::floats(DType::F16, &[1, 1, 3, 4], &[3.0, 4.0, 2.0, 3.0, -3.0, 4.0, 4.0, 2.0, 3.0, 2.0, 3.0, 4.0]))
+                .input(
+                    "x",
+                    Tensor::floats(
+                        DType::F16,
+                        &[1, 1, 3, 4],
+                        &[3.0, 4.0, 2.0, 3.0, -3.0, 4.0, 4.0, 2.0, 3.0, 2.0, 3.0, 4.0],
+                    ),
+                )
                 .constant("kernel_sizes", [2, 2])
                 .constant("strides", [2, 2])
                 .constant("pad_type", "custom")
                 .constant("pad", [1, 0, 1, 1])
                 .expect(Tensor::floats(DType::F16, &[1, 1, 2, 3], &[0.75, 1.5, 0.75, 0.0, 3.25, 1.5])),
             Case::new("the padding does not count")
-                .input("x", Tensor::floats(DType::F16, &[1, 1, 3, 4], &[0.0, 3.0, 4.0, -2.0, -4.0, -3.0, -4.0, -1.0, -4.0, -2.0, -2.0, 2.0]))
+                .input(
+                    "x",
+                    Tensor::floats(
+                        DType::F16,
+                        &[1, 1, 3, 4],
+                        &[0.0, 3.0, 4.0, -2.0, -4.0, -3.0, -4.0, -1.0, -4.0, -2.0, -2.0, 2.0],
+                    ),
+                )
                 .constant("kernel_sizes", [2, 2])
                 .constant("strides", [2, 2])
                 .constant("pad_type", "custom")

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use smallvec::smallvec;
 
 use crate::case::Case;
-use crate::constant::Const;
 use crate::compressed;
+use crate::constant::Const;
 use crate::lower::LowerOperands;
-use crate::packed::Packed;
 use crate::op::{Op, OpError, Operands, Out, Param, Results, normalize_axis};
 use crate::ops::support::affine;
 use crate::ops::support::examples::{floats, shaped};
+use crate::packed::Packed;
 use crate::tensor::Tensor;
 use crate::types::{DType, Opset, StaticType};
 

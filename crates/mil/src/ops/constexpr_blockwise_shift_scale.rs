@@ -7,13 +7,13 @@ use std::sync::Arc;
 use smallvec::smallvec;
 
 use crate::case::Case;
-use crate::constant::Const;
 use crate::compressed;
+use crate::constant::Const;
 use crate::lower::LowerOperands;
-use crate::packed::Packed;
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
 use crate::ops::support::examples::shaped;
 use crate::ops::support::{blocks, dims, elementwise};
+use crate::packed::Packed;
 use crate::tensor::{Data, Tensor};
 use crate::types::{DType, Opset, StaticType};
 
@@ -68,7 +68,13 @@ impl Op for ConstexprBlockwiseShiftScale {
     fn compressed(&self, x: &dyn LowerOperands) -> Option<Packed> {
         let offset = if x.count(OFFSET) > 0 { Some(compressed::values(x, OFFSET)?) } else { None };
         let (dtype, blocks) = x.ty_at(SCALE, 0);
-        let scaled = compressed::Scaled::new(dtype, compressed::stored(x, DATA)?, blocks, compressed::values(x, SCALE)?, offset)?;
+        let scaled = compressed::Scaled::new(
+            dtype,
+            compressed::stored(x, DATA)?,
+            blocks,
+            compressed::values(x, SCALE)?,
+            offset,
+        )?;
         Some(Packed::Compressed(Arc::new(scaled)))
     }
 

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use smallvec::smallvec;
 
 use crate::case::Case;
-use crate::constant::{Const, TensorConst};
 use crate::compressed;
+use crate::constant::{Const, TensorConst};
 use crate::lower::LowerOperands;
-use crate::packed::Packed;
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
 use crate::ops::support::examples::{floats, shaped};
 use crate::ops::support::{bits, dims, palette, sparse};
+use crate::packed::Packed;
 use crate::tensor::{Data, DataMut, Tensor};
 use crate::types::{DType, Opset, Shape, StaticType};
 

@@ -48,7 +48,10 @@ impl Op for Conv {
     }
 
     fn infer(&self, x: &dyn Operands) -> Result<Results, OpError> {
-        [LAYOUT.x, LAYOUT.weight, LAYOUT.bias].into_iter().filter(|&p| x.has(p)).try_for_each(|p| expect_float(x, p))?;
+        [LAYOUT.x, LAYOUT.weight, LAYOUT.bias]
+            .into_iter()
+            .filter(|&p| x.has(p))
+            .try_for_each(|p| expect_float(x, p))?;
         Ok(smallvec![Convolution::new(x, LAYOUT)?.result(x.ty(LAYOUT.x))?])
     }
 
@@ -70,16 +73,37 @@ impl Op for Conv {
         vec![
             Case::new("one axis, with bias")
                 .input("x", Tensor::floats(DType::F16, &[1, 2, 4], &[4.0, 1.0, 2.0, 4.0, 1.0, 2.0, 3.0, -2.0]))
-                .input("weight", Tensor::floats(DType::F16, &[2, 2, 3], &[-4.0, -2.0, -2.0, 3.0, 4.0, -4.0, 0.0, 3.0, -3.0, 3.0, -3.0, 0.0]))
+                .input(
+                    "weight",
+                    Tensor::floats(
+                        DType::F16,
+                        &[2, 2, 3],
+                        &[-4.0, -2.0, -2.0, 3.0, 4.0, -4.0, 0.0, 3.0, -3.0, 3.0, -3.0, 0.0],
+                    ),
+                )
                 .input("bias", Tensor::floats(DType::F16, &[2], &[10.0, -10.0]))
                 .expect(Tensor::floats(DType::F16, &[1, 2, 2], &[-13.0, 20.0, -16.0, -19.0])),
             Case::new("two axes, strides, padding on each side")
-                .input("x", Tensor::floats(DType::F16, &[1, 1, 4, 5], &[3.0, -2.0, -1.0, -2.0, 2.0, -2.0, 4.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 4.0, 3.0, 3.0, 2.0, 1.0, -1.0, 4.0]))
+                .input(
+                    "x",
+                    Tensor::floats(
+                        DType::F16,
+                        &[1, 1, 4, 5],
+                        &[
+                            3.0, -2.0, -1.0, -2.0, 2.0, -2.0, 4.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 4.0, 3.0, 3.0, 2.0,
+                            1.0, -1.0, 4.0,
+                        ],
+                    ),
+                )
                 .input("weight", Tensor::floats(DType::F16, &[1, 1, 3, 2], &[0.0, -3.0, 3.0, -3.0, 3.0, 1.0]))
                 .constant("strides", [2, 1])
                 .constant("pad_type", "custom")
                 .constant("pad", [1, 0, 0, 2])
-                .expect(Tensor::floats(DType::F16, &[1, 1, 2, 6], &[13.0, 9.0, 3.0, -12.0, 6.0, 0.0, 2.0, 7.0, -10.0, 4.0, 21.0, 0.0])),
+                .expect(Tensor::floats(
+                    DType::F16,
+                    &[1, 1, 2, 6],
+                    &[13.0, 9.0, 3.0, -12.0, 6.0, 0.0, 2.0, 7.0, -10.0, 4.0, 21.0, 0.0],
+                )),
             Case::new("same: the odd element behind")
                 .input("x", Tensor::floats(DType::F16, &[1, 1, 4], &[-3.0, -4.0, 0.0, -4.0]))
                 .input("weight", Tensor::floats(DType::F16, &[1, 1, 2], &[-3.0, 0.0]))
@@ -91,11 +115,28 @@ impl Op for Conv {
                 .constant("pad_type", "same_lower")
                 .expect(Tensor::floats(DType::F16, &[1, 1, 4], &[4.0, 12.0, 3.0, 13.0])),
             Case::new("same with strides")
-                .input("x", Tensor::floats(DType::F16, &[1, 1, 5, 6], &[-1.0, 0.0, -2.0, 0.0, -1.0, -2.0, 4.0, -4.0, -4.0, -3.0, 4.0, 2.0, 3.0, -3.0, 2.0, -1.0, 0.0, -4.0, 1.0, 3.0, 1.0, -3.0, 0.0, -2.0, 4.0, 3.0, -3.0, 0.0, 4.0, 3.0]))
-                .input("weight", Tensor::floats(DType::F16, &[1, 1, 3, 3], &[2.0, 1.0, -4.0, 2.0, 0.0, -4.0, -2.0, 0.0, 2.0]))
+                .input(
+                    "x",
+                    Tensor::floats(
+                        DType::F16,
+                        &[1, 1, 5, 6],
+                        &[
+                            -1.0, 0.0, -2.0, 0.0, -1.0, -2.0, 4.0, -4.0, -4.0, -3.0, 4.0, 2.0, 3.0, -3.0, 2.0, -1.0,
+                            0.0, -4.0, 1.0, 3.0, 1.0, -3.0, 0.0, -2.0, 4.0, 3.0, -3.0, 0.0, 4.0, 3.0,
+                        ],
+                    ),
+                )
+                .input(
+                    "weight",
+                    Tensor::floats(DType::F16, &[1, 1, 3, 3], &[2.0, 1.0, -4.0, 2.0, 0.0, -4.0, -2.0, 0.0, 2.0]),
+                )
                 .constant("strides", [2, 2])
                 .constant("pad_type", "same")
-                .expect(Tensor::floats(DType::F16, &[1, 1, 3, 3], &[-10.0, 16.0, -10.0, 18.0, -25.0, 10.0, 21.0, -23.0, 6.0])),
+                .expect(Tensor::floats(
+                    DType::F16,
+                    &[1, 1, 3, 3],
+                    &[-10.0, 16.0, -10.0, 18.0, -25.0, 10.0, 21.0, -23.0, 6.0],
+                )),
             Case::new("dilated")
                 .input("x", Tensor::floats(DType::F16, &[1, 1, 7], &[0.0, 1.0, 3.0, 2.0, -1.0, 1.0, 1.0]))
                 .input("weight", Tensor::floats(DType::F16, &[1, 1, 3], &[-4.0, -4.0, 1.0]))
@@ -103,23 +144,84 @@ impl Op for Conv {
                 .constant("pad_type", "valid")
                 .expect(Tensor::floats(DType::F16, &[1, 1, 3], &[-13.0, -11.0, -7.0])),
             Case::new("groups")
-                .input("x", Tensor::floats(DType::F16, &[2, 4, 3], &[-1.0, 1.0, -2.0, -2.0, -3.0, -1.0, 3.0, -1.0, -1.0, 1.0, 4.0, -1.0, 1.0, -1.0, 1.0, 0.0, 1.0, 0.0, 2.0, 4.0, -3.0, 1.0, -1.0, -1.0]))
+                .input(
+                    "x",
+                    Tensor::floats(
+                        DType::F16,
+                        &[2, 4, 3],
+                        &[
+                            -1.0, 1.0, -2.0, -2.0, -3.0, -1.0, 3.0, -1.0, -1.0, 1.0, 4.0, -1.0, 1.0, -1.0, 1.0, 0.0,
+                            1.0, 0.0, 2.0, 4.0, -3.0, 1.0, -1.0, -1.0,
+                        ],
+                    ),
+                )
                 .input("weight", Tensor::floats(DType::F16, &[2, 2, 2], &[-2.0, -4.0, -1.0, 3.0, -4.0, -1.0, 4.0, 4.0]))
                 .constant("groups", 2)
                 .expect(Tensor::floats(DType::F16, &[2, 2, 2], &[-9.0, 6.0, 9.0, 17.0, 5.0, -3.0, -12.0, -21.0])),
             Case::new("one channel each, more results than operands")
-                .input("x", Tensor::floats(DType::F16, &[1, 2, 3, 3], &[-3.0, -4.0, 2.0, -4.0, -2.0, 0.0, 3.0, -4.0, 1.0, 0.0, -3.0, 3.0, 3.0, 0.0, 4.0, 1.0, 4.0, 4.0]))
-                .input("weight", Tensor::floats(DType::F16, &[4, 1, 2, 2], &[1.0, -2.0, -3.0, 1.0, -3.0, 2.0, 4.0, -2.0, 0.0, -4.0, -3.0, -1.0, 3.0, 4.0, 1.0, 1.0]))
+                .input(
+                    "x",
+                    Tensor::floats(
+                        DType::F16,
+                        &[1, 2, 3, 3],
+                        &[
+                            -3.0, -4.0, 2.0, -4.0, -2.0, 0.0, 3.0, -4.0, 1.0, 0.0, -3.0, 3.0, 3.0, 0.0, 4.0, 1.0, 4.0,
+                            4.0,
+                        ],
+                    ),
+                )
+                .input(
+                    "weight",
+                    Tensor::floats(
+                        DType::F16,
+                        &[4, 1, 2, 2],
+                        &[1.0, -2.0, -3.0, 1.0, -3.0, 2.0, 4.0, -2.0, 0.0, -4.0, -3.0, -1.0, 3.0, 4.0, 1.0, 1.0],
+                    ),
+                )
                 .constant("groups", 2)
                 .constant("strides", [1, 1])
-                .expect(Tensor::floats(DType::F16, &[1, 4, 2, 2], &[15.0, -2.0, -13.0, 11.0, -11.0, 8.0, 28.0, -12.0, 3.0, -16.0, -7.0, -32.0, -9.0, 7.0, 14.0, 24.0])),
+                .expect(Tensor::floats(
+                    DType::F16,
+                    &[1, 4, 2, 2],
+                    &[15.0, -2.0, -13.0, 11.0, -11.0, 8.0, 28.0, -12.0, 3.0, -16.0, -7.0, -32.0, -9.0, 7.0, 14.0, 24.0],
+                )),
             Case::new("three axes")
-                .input("x", Tensor::floats(DType::F16, &[1, 1, 2, 3, 2], &[1.0, -4.0, -1.0, 4.0, -1.0, -3.0, -2.0, 2.0, -4.0, 4.0, 3.0, 1.0]))
-                .input("weight", Tensor::floats(DType::F16, &[1, 1, 2, 2, 2], &[0.0, 2.0, 0.0, 0.0, -2.0, 0.0, 2.0, -4.0]))
+                .input(
+                    "x",
+                    Tensor::floats(
+                        DType::F16,
+                        &[1, 1, 2, 3, 2],
+                        &[1.0, -4.0, -1.0, 4.0, -1.0, -3.0, -2.0, 2.0, -4.0, 4.0, 3.0, 1.0],
+                    ),
+                )
+                .input(
+                    "weight",
+                    Tensor::floats(DType::F16, &[1, 1, 2, 2, 2], &[0.0, 2.0, 0.0, 0.0, -2.0, 0.0, 2.0, -4.0]),
+                )
                 .expect(Tensor::floats(DType::F16, &[1, 1, 1, 2, 1], &[-28.0, 18.0])),
             Case::new("a product: one position, one tap")
-                .input("x", Tensor::floats(DType::F16, &[2, 9, 1, 1], &[-4.0, 2.0, -1.0, 3.0, -4.0, 4.0, -3.0, -1.0, 4.0, -4.0, 1.0, 2.0, -1.0, -4.0, 0.0, -1.0, 3.0, 2.0]))
-                .input("weight", Tensor::floats(DType::F16, &[2, 9, 1, 1], &[-1.0, -4.0, 1.0, -2.0, 2.0, 3.0, -1.0, 4.0, 0.0, 0.0, 2.0, 3.0, 4.0, 4.0, -3.0, -1.0, 4.0, -2.0]))
+                .input(
+                    "x",
+                    Tensor::floats(
+                        DType::F16,
+                        &[2, 9, 1, 1],
+                        &[
+                            -4.0, 2.0, -1.0, 3.0, -4.0, 4.0, -3.0, -1.0, 4.0, -4.0, 1.0, 2.0, -1.0, -4.0, 0.0, -1.0,
+                            3.0, 2.0,
+                        ],
+                    ),
+                )
+                .input(
+                    "weight",
+                    Tensor::floats(
+                        DType::F16,
+                        &[2, 9, 1, 1],
+                        &[
+                            -1.0, -4.0, 1.0, -2.0, 2.0, 3.0, -1.0, 4.0, 0.0, 0.0, 2.0, 3.0, 4.0, 4.0, -3.0, -1.0, 4.0,
+                            -2.0,
+                        ],
+                    ),
+                )
                 .input("bias", Tensor::floats(DType::F16, &[2], &[1.0, 2.0]))
                 .expect(Tensor::floats(DType::F16, &[2, 2, 1, 1], &[-7.0, -22.0, 10.0, -1.0])),
             Case::new("a product in groups")
@@ -128,7 +230,14 @@ impl Op for Conv {
                 .constant("groups", 2)
                 .expect(Tensor::floats(DType::F16, &[1, 2, 1, 1], &[21.0, -12.0])),
             Case::new("one tap over many positions")
-                .input("x", Tensor::floats(DType::F16, &[1, 3, 1, 4], &[3.0, 4.0, 0.0, -4.0, 2.0, -2.0, -2.0, -3.0, -3.0, 4.0, -1.0, -4.0]))
+                .input(
+                    "x",
+                    Tensor::floats(
+                        DType::F16,
+                        &[1, 3, 1, 4],
+                        &[3.0, 4.0, 0.0, -4.0, 2.0, -2.0, -2.0, -3.0, -3.0, 4.0, -1.0, -4.0],
+                    ),
+                )
                 .input("weight", Tensor::floats(DType::F16, &[2, 3, 1, 1], &[-3.0, -1.0, -1.0, -2.0, 4.0, 3.0]))
                 .expect(Tensor::floats(DType::F16, &[1, 2, 1, 4], &[-8.0, -14.0, 3.0, 19.0, -7.0, -4.0, -11.0, -16.0])),
         ]

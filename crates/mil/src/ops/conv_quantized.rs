@@ -89,7 +89,8 @@ impl Op for ConvQuantized {
             return Ok(());
         }
         let conv = Convolution::new(x, LAYOUT)?;
-        let (weight, scale, shift) = (x.i32s(LAYOUT.weight)?, per_channel(x, QUANT_SCALE)?, per_channel(x, QUANT_BIAS)?);
+        let (weight, scale, shift) =
+            (x.i32s(LAYOUT.weight)?, per_channel(x, QUANT_SCALE)?, per_channel(x, QUANT_BIAS)?);
         let per_output: usize = x.shape(LAYOUT.weight)[1..].iter().product();
         let of = |v: &[f32], i: usize| if v.len() == 1 { v[0] } else { v[i / per_output] };
         let bias = if x.has(LAYOUT.bias) { Some(x.data(LAYOUT.bias)?) } else { None };
@@ -118,7 +119,8 @@ impl Op for ConvQuantized {
         };
         vec![
             case("one scale for all", &[0.5], &[-1.0], &[-2.0, -3.5, 253.0, 379.5]),
-            case("one scale for each channel", &[1.0, 2.0], &[0.0, -4.0], &[2.0, 3.0, 1012.0, 1518.0]).constant("nbits", 8),
+            case("one scale for each channel", &[1.0, 2.0], &[0.0, -4.0], &[2.0, 3.0, 1012.0, 1518.0])
+                .constant("nbits", 8),
         ]
     }
 }

@@ -50,7 +50,10 @@ impl Op for ConvTranspose {
     }
 
     fn infer(&self, x: &dyn Operands) -> Result<Results, OpError> {
-        [LAYOUT.x, LAYOUT.weight, LAYOUT.bias].into_iter().filter(|&p| x.has(p)).try_for_each(|p| expect_float(x, p))?;
+        [LAYOUT.x, LAYOUT.weight, LAYOUT.bias]
+            .into_iter()
+            .filter(|&p| x.has(p))
+            .try_for_each(|p| expect_float(x, p))?;
         Ok(smallvec![Convolution::new(x, LAYOUT)?.result(x.ty(LAYOUT.x))?])
     }
 
@@ -73,11 +76,28 @@ impl Op for ConvTranspose {
                 .expect(Tensor::floats(DType::F16, &[1, 1, 4], &[104.0, 122.0, 90.0, 115.0])),
             Case::new("two axes, strides, cut on each side")
                 .input("x", Tensor::floats(DType::F16, &[1, 1, 2, 3], &[4.0, -3.0, 0.0, 4.0, 0.0, 4.0]))
-                .input("weight", Tensor::floats(DType::F16, &[1, 2, 3, 3], &[4.0, 2.0, 2.0, 1.0, 1.0, 3.0, -1.0, 4.0, 3.0, -1.0, -1.0, 2.0, 4.0, -4.0, -4.0, -2.0, -1.0, -3.0]))
+                .input(
+                    "weight",
+                    Tensor::floats(
+                        DType::F16,
+                        &[1, 2, 3, 3],
+                        &[
+                            4.0, 2.0, 2.0, 1.0, 1.0, 3.0, -1.0, 4.0, 3.0, -1.0, -1.0, 2.0, 4.0, -4.0, -4.0, -2.0, -1.0,
+                            -3.0,
+                        ],
+                    ),
+                )
                 .constant("strides", [2, 1])
                 .constant("pad_type", "custom")
                 .constant("pad", [1, 0, 0, 2])
-                .expect(Tensor::floats(DType::F16, &[1, 2, 4, 3], &[4.0, 1.0, 9.0, 12.0, 27.0, 24.0, 4.0, 4.0, 16.0, -4.0, 16.0, 8.0, 16.0, -28.0, -4.0, -12.0, -2.0, -5.0, 16.0, -16.0, 0.0, -8.0, -4.0, -20.0])),
+                .expect(Tensor::floats(
+                    DType::F16,
+                    &[1, 2, 4, 3],
+                    &[
+                        4.0, 1.0, 9.0, 12.0, 27.0, 24.0, 4.0, 4.0, 16.0, -4.0, 16.0, 8.0, 16.0, -28.0, -4.0, -12.0,
+                        -2.0, -5.0, 16.0, -16.0, 0.0, -8.0, -4.0, -20.0,
+                    ],
+                )),
             Case::new("same: extents times strides")
                 .input("x", Tensor::floats(DType::F16, &[1, 1, 3], &[0.0, 0.0, 4.0]))
                 .input("weight", Tensor::floats(DType::F16, &[1, 1, 3], &[2.0, -2.0, 3.0]))
@@ -107,7 +127,14 @@ impl Op for ConvTranspose {
                 .input("bias", Tensor::floats(DType::F16, &[1], &[0.5]))
                 .constant("strides", [2, 3])
                 .constant("output_shape", [1, 1, 4, 6])
-                .expect(Tensor::floats(DType::F16, &[1, 1, 4, 6], &[0.5, 9.5, 0.5, 0.5, -5.5, 0.5, -2.5, 0.5, 0.5, 2.5, 0.5, 0.5, 0.5, -2.5, 0.5, 0.5, -11.5, 0.5, 1.5, 0.5, 0.5, 4.5, 0.5, 0.5])),
+                .expect(Tensor::floats(
+                    DType::F16,
+                    &[1, 1, 4, 6],
+                    &[
+                        0.5, 9.5, 0.5, 0.5, -5.5, 0.5, -2.5, 0.5, 0.5, 2.5, 0.5, 0.5, 0.5, -2.5, 0.5, 0.5, -11.5, 0.5,
+                        1.5, 0.5, 0.5, 4.5, 0.5, 0.5,
+                    ],
+                )),
             Case::new("the shape given, the border cut")
                 .input("x", Tensor::floats(DType::F16, &[1, 1, 3], &[1.0, -1.0, -2.0]))
                 .input("weight", Tensor::floats(DType::F16, &[1, 1, 3], &[-3.0, 4.0, 2.0]))

@@ -42,7 +42,9 @@ impl Mode {
             "CORNERS_WIDTH_FIRST" => (false, true),
             "CENTER_SIZE_HEIGHT_FIRST" => (true, false),
             "CENTER_SIZE_WIDTH_FIRST" => (true, true),
-            other => return Err(x.bad(BOX_COORDINATE_MODE, "corners or center and size, height or width first", other)),
+            other => {
+                return Err(x.bad(BOX_COORDINATE_MODE, "corners or center and size, height or width first", other));
+            }
         };
         Ok(Self { center, width_first })
     }

@@ -25,14 +25,7 @@ impl Op for Cumsum {
     }
 
     fn params(&self) -> &'static [Param] {
-        const {
-            &[
-                Param::required("x"),
-                Param::optional("axis"),
-                Param::optional("exclusive"),
-                Param::optional("reverse"),
-            ]
-        }
+        const { &[Param::required("x"), Param::optional("axis"), Param::optional("exclusive"), Param::optional("reverse")] }
     }
 
     fn infer(&self, x: &dyn Operands) -> Result<Results, OpError> {
@@ -62,10 +55,11 @@ impl Op for Cumsum {
     fn cases(&self) -> Vec<Case> {
         let x = Tensor::floats(DType::F16, &[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         let case = |name, axis: i32, expect: [f32; 6]| {
-            Case::new(name)
-                .input("x", x.clone())
-                .constant("axis", axis)
-                .expect(Tensor::floats(DType::F16, &[2, 3], &expect))
+            Case::new(name).input("x", x.clone()).constant("axis", axis).expect(Tensor::floats(
+                DType::F16,
+                &[2, 3],
+                &expect,
+            ))
         };
         vec![
             case("along the last axis", -1, [1.0, 3.0, 6.0, 4.0, 9.0, 15.0]),

@@ -33,9 +33,20 @@ impl Op for DepthToSpace {
     fn cases(&self) -> Vec<Case> {
         vec![
             Case::new("two channels of two blocks each")
-                .input("x", Tensor::floats(DType::F16, &[1, 8, 1, 2], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0]))
+                .input(
+                    "x",
+                    Tensor::floats(
+                        DType::F16,
+                        &[1, 8, 1, 2],
+                        &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0],
+                    ),
+                )
                 .constant("block_size", 2)
-                .expect(Tensor::floats(DType::F16, &[1, 2, 2, 4], &[0.0, 4.0, 1.0, 5.0, 8.0, 12.0, 9.0, 13.0, 2.0, 6.0, 3.0, 7.0, 10.0, 14.0, 11.0, 15.0])),
+                .expect(Tensor::floats(
+                    DType::F16,
+                    &[1, 2, 2, 4],
+                    &[0.0, 4.0, 1.0, 5.0, 8.0, 12.0, 9.0, 13.0, 2.0, 6.0, 3.0, 7.0, 10.0, 14.0, 11.0, 15.0],
+                )),
             Case::new("two images of one block")
                 .input("x", Tensor::floats(DType::F16, &[2, 4, 1, 1], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]))
                 .constant("block_size", 2)

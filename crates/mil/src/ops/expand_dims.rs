@@ -49,10 +49,11 @@ impl Op for ExpandDims {
     fn cases(&self) -> Vec<Case> {
         let x = Tensor::floats(DType::F16, &[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         let case = |name, axes: &[i32], shape: &[usize]| {
-            Case::new(name)
-                .input("x", x.clone())
-                .constant("axes", axes)
-                .expect(Tensor::floats(DType::F16, shape, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]))
+            Case::new(name).input("x", x.clone()).constant("axes", axes).expect(Tensor::floats(
+                DType::F16,
+                shape,
+                &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
+            ))
         };
         vec![
             case("in front", &[0], &[1, 2, 3]),

@@ -38,9 +38,11 @@ impl Op for Fill {
 
     fn cases(&self) -> Vec<Case> {
         vec![
-            Case::new("without value, zeros")
-                .constant("shape", [2, 1])
-                .expect(Tensor::floats(DType::F32, &[2, 1], &[0.0, 0.0])),
+            Case::new("without value, zeros").constant("shape", [2, 1]).expect(Tensor::floats(
+                DType::F32,
+                &[2, 1],
+                &[0.0, 0.0],
+            )),
             Case::new("integers, the shape known at run time")
                 .input("shape", Tensor::ints(DType::I32, &[1], &[3]))
                 .constant("value", 7)

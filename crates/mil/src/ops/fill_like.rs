@@ -37,13 +37,16 @@ impl Op for FillLike {
     fn cases(&self) -> Vec<Case> {
         let like = Tensor::bools(&[2, 1], &[true, false]);
         vec![
-            Case::new("without value, zeros")
-                .input("ref_tensor", like.clone())
-                .expect(Tensor::floats(DType::F32, &[2, 1], &[0.0, 0.0])),
-            Case::new("the type is the value's")
-                .input("ref_tensor", like)
-                .constant("value", -3)
-                .expect(Tensor::ints(DType::I32, &[2, 1], &[-3, -3])),
+            Case::new("without value, zeros").input("ref_tensor", like.clone()).expect(Tensor::floats(
+                DType::F32,
+                &[2, 1],
+                &[0.0, 0.0],
+            )),
+            Case::new("the type is the value's").input("ref_tensor", like).constant("value", -3).expect(Tensor::ints(
+                DType::I32,
+                &[2, 1],
+                &[-3, -3],
+            )),
         ]
     }
 }

@@ -48,9 +48,11 @@ impl Op for Flatten2d {
     fn cases(&self) -> Vec<Case> {
         let values: Vec<i32> = (0..12).collect();
         let case = |name, from: &[usize], to: [usize; 2]| {
-            Case::new(name)
-                .input("x", Tensor::ints(DType::I32, from, &values))
-                .expect(Tensor::ints(DType::I32, &to, &values))
+            Case::new(name).input("x", Tensor::ints(DType::I32, from, &values)).expect(Tensor::ints(
+                DType::I32,
+                &to,
+                &values,
+            ))
         };
         vec![
             case("by default, rows are the first axis", &[2, 3, 2], [2, 6]),

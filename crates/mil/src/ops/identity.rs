@@ -39,6 +39,9 @@ impl Op for Identity {
     fn cases(&self) -> Vec<Case> {
         let x = Tensor::floats(DType::F16, &[2], &[1.0, -2.0]);
         let b = Tensor::bools(&[], &[true]);
-        vec![Case::new("floats").input("x", x.clone()).expect(x), Case::new("a truth value").input("x", b.clone()).expect(b)]
+        vec![
+            Case::new("floats").input("x", x.clone()).expect(x),
+            Case::new("a truth value").input("x", b.clone()).expect(b),
+        ]
     }
 }

@@ -35,7 +35,10 @@ impl Op for L2Pool {
     fn cases(&self) -> Vec<Case> {
         vec![
             Case::new("two axes")
-                .input("x", Tensor::floats(DType::F16, &[1, 1, 3, 3], &[3.0, 0.0, 4.0, -3.0, -3.0, -1.0, -4.0, 0.0, 1.0]))
+                .input(
+                    "x",
+                    Tensor::floats(DType::F16, &[1, 1, 3, 3], &[3.0, 0.0, 4.0, -3.0, -3.0, -1.0, -4.0, 0.0, 1.0]),
+                )
                 .constant("kernel_sizes", [2, 2])
                 .constant("pad_type", "valid")
                 .expect(Tensor::floats(DType::F16, &[1, 1, 2, 2], &[5.196_152, 5.099_02, 5.830_952, 3.316_625])),

@@ -167,8 +167,12 @@ impl Op for Matmul {
                 .constant("transpose_x", true)
                 .constant("transpose_y", true)
                 .expect(ab),
-            case("leading axes broadcast", &f(&[2, 1, 1, 2], &[1.0, 2.0, 3.0, 4.0]), &f(&[2, 2, 1], &[1.0, 1.0, 1.0, -1.0]))
-                .expect(f(&[2, 2, 1, 1], &[3.0, -1.0, 7.0, -1.0])),
+            case(
+                "leading axes broadcast",
+                &f(&[2, 1, 1, 2], &[1.0, 2.0, 3.0, 4.0]),
+                &f(&[2, 2, 1], &[1.0, 1.0, 1.0, -1.0]),
+            )
+            .expect(f(&[2, 2, 1, 1], &[3.0, -1.0, 7.0, -1.0])),
             case("a row vector", &f(&[2], &[1.0, 2.0]), &f(&[2, 2, 1], &[1.0, 1.0, 1.0, -1.0]))
                 .expect(f(&[2, 1], &[3.0, -1.0])),
             case("a column vector", &a, &f(&[3], &[1.0, 0.0, -1.0])).expect(f(&[2], &[-2.0, -2.0])),

@@ -26,7 +26,13 @@ impl Op for MaxPool {
     }
 
     fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError> {
-        pooling::eval(x, &mut out[0], f32::NEG_INFINITY, |s, v| if v > s || v.is_nan() { v } else { s }, |max, _, _| max)
+        pooling::eval(
+            x,
+            &mut out[0],
+            f32::NEG_INFINITY,
+            |s, v| if v > s || v.is_nan() { v } else { s },
+            |max, _, _| max,
+        )
     }
 
     fn cases(&self) -> Vec<Case> {
@@ -37,14 +43,31 @@ impl Op for MaxPool {
                 .constant("pad_type", "valid")
                 .expect(Tensor::floats(DType::F16, &[1, 2, 3], &[3.0, 1.0, 1.0, 1.0, -2.0, 2.0])),
             Case::new("the padding takes no part")
-                .input("x", Tensor::floats(DType::F16, &[1, 1, 3, 4], &[-2.0, -2.0, -5.0, -3.0, -4.0, -1.0, -5.0, -5.0, -4.0, -5.0, -5.0, -2.0]))
+                .input(
+                    "x",
+                    Tensor::floats(
+                        DType::F16,
+                        &[1, 1, 3, 4],
+                        &[-2.0, -2.0, -5.0, -3.0, -4.0, -1.0, -5.0, -5.0, -4.0, -5.0, -5.0, -2.0],
+                    ),
+                )
                 .constant("kernel_sizes", [2, 2])
                 .constant("strides", [2, 2])
                 .constant("pad_type", "custom")
                 .constant("pad", [1, 0, 1, 1])
                 .expect(Tensor::floats(DType::F16, &[1, 1, 2, 3], &[-2.0, -2.0, -3.0, -4.0, -1.0, -2.0])),
             Case::new("same")
-                .input("x", Tensor::floats(DType::F16, &[1, 1, 5, 4], &[-1.0, 3.0, -2.0, -3.0, -3.0, -2.0, 1.0, -3.0, 3.0, -2.0, -2.0, 1.0, 3.0, -1.0, 3.0, -2.0, -3.0, 3.0, 2.0, 2.0]))
+                .input(
+                    "x",
+                    Tensor::floats(
+                        DType::F16,
+                        &[1, 1, 5, 4],
+                        &[
+                            -1.0, 3.0, -2.0, -3.0, -3.0, -2.0, 1.0, -3.0, 3.0, -2.0, -2.0, 1.0, 3.0, -1.0, 3.0, -2.0,
+                            -3.0, 3.0, 2.0, 2.0,
+                        ],
+                    ),
+                )
                 .constant("kernel_sizes", [3, 2])
                 .constant("strides", [2, 2])
                 .constant("pad_type", "same")
@@ -65,7 +88,14 @@ impl Op for MaxPool {
                 .constant("ceil_mode", true)
                 .expect(Tensor::floats(DType::F16, &[1, 1, 3], &[1.0, 3.0, 0.0])),
             Case::new("three axes")
-                .input("x", Tensor::floats(DType::F16, &[1, 1, 2, 3, 2], &[1.0, -4.0, 1.0, 4.0, 3.0, 2.0, 3.0, -1.0, -2.0, -4.0, 2.0, -2.0]))
+                .input(
+                    "x",
+                    Tensor::floats(
+                        DType::F16,
+                        &[1, 1, 2, 3, 2],
+                        &[1.0, -4.0, 1.0, 4.0, 3.0, 2.0, 3.0, -1.0, -2.0, -4.0, 2.0, -2.0],
+                    ),
+                )
                 .constant("kernel_sizes", [2, 2, 2])
                 .constant("pad_type", "valid")
                 .expect(Tensor::floats(DType::F16, &[1, 1, 1, 2, 1], &[4.0, 4.0])),

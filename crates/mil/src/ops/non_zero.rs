@@ -67,15 +67,21 @@ impl Op for NonZero {
             Case::new("of a matrix")
                 .constant("x", crate::Const::floats(DType::F32, &[2, 3], &[0.0, 1.0, -0.0, 2.0, 0.0, 3.0]))
                 .expect(Tensor::ints(DType::I32, &[3, 2], &[0, 1, 1, 0, 1, 2])),
-            Case::new("of truth values")
-                .input("x", Tensor::bools(&[3], &[true, false, true]))
-                .expect(Tensor::ints(DType::I32, &[2, 1], &[0, 2])),
-            Case::new("none")
-                .input("x", Tensor::ints(DType::I32, &[2], &[0, 0]))
-                .expect(Tensor::ints(DType::I32, &[0, 1], &[])),
-            Case::new("a scalar has no index")
-                .input("x", Tensor::ints(DType::I32, &[], &[5]))
-                .expect(Tensor::ints(DType::I32, &[1, 0], &[])),
+            Case::new("of truth values").input("x", Tensor::bools(&[3], &[true, false, true])).expect(Tensor::ints(
+                DType::I32,
+                &[2, 1],
+                &[0, 2],
+            )),
+            Case::new("none").input("x", Tensor::ints(DType::I32, &[2], &[0, 0])).expect(Tensor::ints(
+                DType::I32,
+                &[0, 1],
+                &[],
+            )),
+            Case::new("a scalar has no index").input("x", Tensor::ints(DType::I32, &[], &[5])).expect(Tensor::ints(
+                DType::I32,
+                &[1, 0],
+                &[],
+            )),
         ]
     }
 }

@@ -63,14 +63,7 @@ impl Op for Pad {
     }
 
     fn params(&self) -> &'static [Param] {
-        const {
-            &[
-                Param::required("x"),
-                Param::required("pad"),
-                Param::optional("mode"),
-                Param::optional("constant_val"),
-            ]
-        }
+        const { &[Param::required("x"), Param::required("pad"), Param::optional("mode"), Param::optional("constant_val")] }
     }
 
     fn infer(&self, x: &dyn Operands) -> Result<Results, OpError> {
@@ -90,7 +83,13 @@ impl Op for Pad {
                 Mode::Constant => usize::MAX,
                 Mode::Reflect => n.saturating_sub(1),
                 // Any number of copies of the border, if there is one.
-                Mode::Replicate => if *n == 0 { 0 } else { usize::MAX },
+                Mode::Replicate => {
+                    if *n == 0 {
+                        0
+                    } else {
+                        usize::MAX
+                    }
+                }
             };
             if before.max(after) > most {
                 return Err(x.bad(PAD, format!("at most {most} on axis {axis} of extent {n}"), [before, after]));

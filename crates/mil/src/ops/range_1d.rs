@@ -80,11 +80,11 @@ impl Op for Range1d {
                 .constant("start", 1)
                 .constant("step", 3)
                 .expect(Tensor::ints(DType::I32, &[3], &[1, 4, 7])),
-            Case::new("downwards")
-                .constant("end", -1)
-                .constant("start", 2)
-                .constant("step", -1)
-                .expect(Tensor::ints(DType::I32, &[3], &[2, 1, 0])),
+            Case::new("downwards").constant("end", -1).constant("start", 2).constant("step", -1).expect(Tensor::ints(
+                DType::I32,
+                &[3],
+                &[2, 1, 0],
+            )),
             Case::new("floats")
                 .constant("end", 1.0)
                 .constant("start", 0.0)
@@ -95,11 +95,11 @@ impl Op for Range1d {
                 .constant("start", 0.0)
                 .constant("step", 0.1)
                 .expect(Tensor::floats(DType::F32, &[3], &[0.0, 0.1, 0.2])),
-            Case::new("nothing")
-                .constant("end", 2)
-                .constant("start", 2)
-                .constant("step", 1)
-                .expect(Tensor::ints(DType::I32, &[0], &[])),
+            Case::new("nothing").constant("end", 2).constant("start", 2).constant("step", 1).expect(Tensor::ints(
+                DType::I32,
+                &[0],
+                &[],
+            )),
         ]
     }
 }

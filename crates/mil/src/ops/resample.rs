@@ -99,8 +99,16 @@ impl Op for Resample {
             return Err(x.bad(COORDINATES, "numbers", x.dtype(COORDINATES)));
         }
         match (&mut ty.shape[..], x.shape(COORDINATES)) {
-            ([n, _, h, w], &[m, h2, w2, 2]) if *n == m && ((*h > 0 && *w > 0) || h2 == 0 || w2 == 0) => (*h, *w) = (h2, w2),
-            _ => return Err(x.bad(COORDINATES, format!("(n, H, W, 2) for x (n, C, …), here {ty}"), x.shape(COORDINATES))),
+            ([n, _, h, w], &[m, h2, w2, 2]) if *n == m && ((*h > 0 && *w > 0) || h2 == 0 || w2 == 0) => {
+                (*h, *w) = (h2, w2)
+            }
+            _ => {
+                return Err(x.bad(
+                    COORDINATES,
+                    format!("(n, H, W, 2) for x (n, C, …), here {ty}"),
+                    x.shape(COORDINATES),
+                ));
+            }
         }
         Ok(smallvec![ty])
     }
@@ -149,7 +157,13 @@ impl Op for Resample {
             case("pixels, x before y", &[1.0, 0.0, 0.5, 0.5], bilinear("constant"), false, &[10.0, 15.0]),
             case("a constant outside", &[-0.5, 0.0, 0.0, 3.0], bilinear("constant"), false, &[3.0, 6.0]),
             case("the border outside", &[-0.5, 0.0, 0.0, 3.0], bilinear("border"), false, &[0.0, 20.0]),
-            case("mirrored at the middles of pixels", &[-0.5, 0.0, 2.5, 1.0], bilinear("reflection"), true, &[5.0, 25.0]),
+            case(
+                "mirrored at the middles of pixels",
+                &[-0.5, 0.0, 2.5, 1.0],
+                bilinear("reflection"),
+                true,
+                &[5.0, 25.0],
+            ),
             case("mirrored at the edges of pixels", &[-1.0, 0.0, 2.0, 0.0], bilinear("symmetric"), false, &[0.0, 10.0]),
             case(
                 "from -1 to 1 between middles",

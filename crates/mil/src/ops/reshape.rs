@@ -63,10 +63,11 @@ impl Op for Reshape {
         let values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
         let x = Tensor::floats(DType::F16, &[2, 3], &values);
         let case = |name, to: &[i32], shape: &[usize]| {
-            Case::new(name)
-                .input("x", x.clone())
-                .constant("shape", to)
-                .expect(Tensor::floats(DType::F16, shape, &values))
+            Case::new(name).input("x", x.clone()).constant("shape", to).expect(Tensor::floats(
+                DType::F16,
+                shape,
+                &values,
+            ))
         };
         vec![
             case("all extents", &[3, 2], &[3, 2]),

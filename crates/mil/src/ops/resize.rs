@@ -57,7 +57,11 @@ impl Op for Resize {
         let shape = x.i32s(SHAPE)?;
         let axes = dims::extent(x, RESIZED_DIMS, x.i32(RESIZED_DIMS)?)?;
         if shape.len() > ty.shape.len() || axes > shape.len() {
-            return Err(x.bad(RESIZED_DIMS, format!("at most the {} extents of shape, of rank at most x's", shape.len()), axes));
+            return Err(x.bad(
+                RESIZED_DIMS,
+                format!("at most the {} extents of shape, of rank at most x's", shape.len()),
+                axes,
+            ));
         }
         let kept = ty.shape.len() - axes;
         for (n, &to) in ty.shape[kept..].iter_mut().zip(&shape[shape.len() - axes..]) {

@@ -61,7 +61,11 @@ impl Op for ResizeBilinear {
             case("only the first corners meet", "DEFAULT", &[0.0, 4.0, 8.0, 10.0, 10.0]),
             case("half a spacing from the ends", "OFFSET_CORNERS", &[1.0, 3.0, 5.0, 7.0, 9.0]),
             case("elements are areas", "UNALIGN_CORNERS", &[0.0, 1.0, 5.0, 9.0, 10.0]),
-            Case::new("by default to one point, the first").input("x", x).expect(Tensor::floats(DType::F16, &[1, 1, 1], &[0.0])),
+            Case::new("by default to one point, the first").input("x", x).expect(Tensor::floats(
+                DType::F16,
+                &[1, 1, 1],
+                &[0.0],
+            )),
         ]
     }
 }

@@ -22,9 +22,7 @@ impl Op for ResizeNearestNeighbor {
     }
 
     fn params(&self) -> &'static [Param] {
-        const {
-            &[Param::required("x"), Param::required("target_size_height"), Param::required("target_size_width")]
-        }
+        const { &[Param::required("x"), Param::required("target_size_height"), Param::required("target_size_width")] }
     }
 
     fn infer(&self, x: &dyn Operands) -> Result<Results, OpError> {

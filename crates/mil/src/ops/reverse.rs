@@ -52,10 +52,11 @@ impl Op for Reverse {
     fn cases(&self) -> Vec<Case> {
         let x = Tensor::floats(DType::F16, &[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         let case = |name, axes: &[i32], expect: [f32; 6]| {
-            Case::new(name)
-                .input("x", x.clone())
-                .constant("axes", axes)
-                .expect(Tensor::floats(DType::F16, &[2, 3], &expect))
+            Case::new(name).input("x", x.clone()).constant("axes", axes).expect(Tensor::floats(
+                DType::F16,
+                &[2, 3],
+                &expect,
+            ))
         };
         vec![
             case("along the first axis", &[0], [4.0, 5.0, 6.0, 1.0, 2.0, 3.0]),

@@ -75,14 +75,7 @@ impl Op for ScaledDotProductAttention {
     }
 
     fn params(&self) -> &'static [Param] {
-        const {
-            &[
-                Param::required("query"),
-                Param::required("key"),
-                Param::required("value"),
-                Param::optional("attn_mask"),
-            ]
-        }
+        const { &[Param::required("query"), Param::required("key"), Param::required("value"), Param::optional("attn_mask")] }
     }
 
     fn infer(&self, x: &dyn Operands) -> Result<Results, OpError> {

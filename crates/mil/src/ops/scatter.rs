@@ -5,9 +5,9 @@ use smallvec::smallvec;
 
 use crate::case::Case;
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
+use crate::ops::support::dims;
 use crate::ops::support::picking::{Indices, expect_ints};
 use crate::ops::support::scattering::{Mode, expect_updates, scatter};
-use crate::ops::support::dims;
 use crate::tensor::Tensor;
 use crate::types::{DType, Opset, Shape};
 

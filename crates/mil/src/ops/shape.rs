@@ -35,12 +35,16 @@ impl Op for Shape {
 
     fn cases(&self) -> Vec<Case> {
         vec![
-            Case::new("of a matrix")
-                .input("x", Tensor::floats(DType::F16, &[2, 3], &[0.0; 6]))
-                .expect(Tensor::ints(DType::I32, &[2], &[2, 3])),
-            Case::new("a scalar has none")
-                .input("x", Tensor::bools(&[], &[true]))
-                .expect(Tensor::ints(DType::I32, &[0], &[])),
+            Case::new("of a matrix").input("x", Tensor::floats(DType::F16, &[2, 3], &[0.0; 6])).expect(Tensor::ints(
+                DType::I32,
+                &[2],
+                &[2, 3],
+            )),
+            Case::new("a scalar has none").input("x", Tensor::bools(&[], &[true])).expect(Tensor::ints(
+                DType::I32,
+                &[0],
+                &[],
+            )),
         ]
     }
 }

@@ -68,9 +68,7 @@ impl Op for SliceByIndex {
             case("begin and end", [1, 0], [3, 2]).expect(floats(&[2, 2], &[4.0, 5.0, 8.0, 9.0])),
             case("negative ones count from the end", [-2, -3], [-1, -1]).expect(floats(&[1, 2], &[5.0, 6.0])),
             case("ends beyond the axis are clamped", [2, 3], [100, 100]).expect(floats(&[1, 1], &[11.0])),
-            case("strides", [0, 0], [3, 4])
-                .constant("stride", [2, 3])
-                .expect(floats(&[2, 2], &[0.0, 3.0, 8.0, 11.0])),
+            case("strides", [0, 0], [3, 4]).constant("stride", [2, 3]).expect(floats(&[2, 2], &[0.0, 3.0, 8.0, 11.0])),
             case("a negative stride walks backwards", [2, 3], [0, 0])
                 .constant("stride", [-1, -2])
                 .expect(floats(&[2, 2], &[11.0, 9.0, 7.0, 5.0])),

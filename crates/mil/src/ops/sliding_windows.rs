@@ -75,22 +75,22 @@ impl Op for SlidingWindows {
         let x = Tensor::ints(DType::I32, &[5], &[1, 2, 3, 4, 5]);
         let m = Tensor::floats(DType::F16, &[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         vec![
-            Case::new("one apart")
-                .input("x", x.clone())
-                .constant("axis", 0)
-                .constant("size", 3)
-                .expect(Tensor::ints(DType::I32, &[3, 3], &[1, 2, 3, 2, 3, 4, 3, 4, 5])),
+            Case::new("one apart").input("x", x.clone()).constant("axis", 0).constant("size", 3).expect(Tensor::ints(
+                DType::I32,
+                &[3, 3],
+                &[1, 2, 3, 2, 3, 4, 3, 4, 5],
+            )),
             Case::new("two apart, what is left over is not used")
                 .input("x", x)
                 .constant("axis", -1)
                 .constant("size", 2)
                 .constant("stride", 2)
                 .expect(Tensor::ints(DType::I32, &[2, 2], &[1, 2, 3, 4])),
-            Case::new("of rows")
-                .input("x", m)
-                .constant("axis", -2)
-                .constant("size", 2)
-                .expect(Tensor::floats(DType::F16, &[2, 2, 2], &[1.0, 2.0, 3.0, 4.0, 3.0, 4.0, 5.0, 6.0])),
+            Case::new("of rows").input("x", m).constant("axis", -2).constant("size", 2).expect(Tensor::floats(
+                DType::F16,
+                &[2, 2, 2],
+                &[1.0, 2.0, 3.0, 4.0, 3.0, 4.0, 5.0, 6.0],
+            )),
         ]
     }
 }

@@ -56,7 +56,8 @@ impl Op for Split {
         };
         if x.has(SPLIT_SIZES) {
             let sizes = x.i32s(SPLIT_SIZES)?;
-            let types = sizes.iter().map(|&n| dims::extent(x, SPLIT_SIZES, n).map(part)).collect::<Result<Results, _>>()?;
+            let types =
+                sizes.iter().map(|&n| dims::extent(x, SPLIT_SIZES, n).map(part)).collect::<Result<Results, _>>()?;
             let total = types.iter().try_fold(0usize, |a, t| a.checked_add(t.shape[axis]));
             if total != Some(whole) || x.shape(SPLIT_SIZES).len() != 1 {
                 return Err(x.bad(SPLIT_SIZES, format!("a vector of sizes whose sum is {whole}"), sizes));

@@ -55,18 +55,21 @@ impl Op for Squeeze {
     fn cases(&self) -> Vec<Case> {
         let x = Tensor::floats(DType::F16, &[1, 2, 1], &[1.0, 2.0]);
         let case = |name, axes: &[i32], shape: &[usize]| {
-            Case::new(name)
-                .input("x", x.clone())
-                .constant("axes", axes)
-                .expect(Tensor::floats(DType::F16, shape, &[1.0, 2.0]))
+            Case::new(name).input("x", x.clone()).constant("axes", axes).expect(Tensor::floats(
+                DType::F16,
+                shape,
+                &[1.0, 2.0],
+            ))
         };
         vec![
             case("one axis", &[0], &[2, 1]),
             case("negative axes count from the end", &[-1], &[1, 2]),
             case("an axis of another extent stays", &[0, 1], &[2, 1]),
-            Case::new("without axes, all of extent 1")
-                .input("x", x.clone())
-                .expect(Tensor::floats(DType::F16, &[2], &[1.0, 2.0])),
+            Case::new("without axes, all of extent 1").input("x", x.clone()).expect(Tensor::floats(
+                DType::F16,
+                &[2],
+                &[1.0, 2.0],
+            )),
             Case::new("to a scalar")
                 .input("x", Tensor::ints(DType::I32, &[1], &[7]))
                 .constant("axes", [0])

@@ -66,14 +66,11 @@ impl Op for Tile {
     fn cases(&self) -> Vec<Case> {
         let x = Tensor::floats(DType::F16, &[2, 1], &[1.0, 2.0]);
         vec![
-            Case::new("along both axes")
-                .input("x", x)
-                .constant("reps", [2, 3])
-                .expect(Tensor::floats(
-                    DType::F16,
-                    &[4, 3],
-                    &[1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0],
-                )),
+            Case::new("along both axes").input("x", x).constant("reps", [2, 3]).expect(Tensor::floats(
+                DType::F16,
+                &[4, 3],
+                &[1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0],
+            )),
             Case::new("rows, repeated as often as is known at run time")
                 .input("x", Tensor::ints(DType::I32, &[1, 3], &[1, 2, 3]))
                 .input("reps", Tensor::ints(DType::I32, &[2], &[2, 1]))

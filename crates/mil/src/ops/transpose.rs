@@ -56,10 +56,11 @@ impl Op for Transpose {
         let x = Tensor::floats(DType::F16, &[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         let y: Vec<i32> = (0..12).collect();
         vec![
-            Case::new("a matrix")
-                .input("x", x.clone())
-                .constant("perm", [1, 0])
-                .expect(Tensor::floats(DType::F16, &[3, 2], &[1.0, 4.0, 2.0, 5.0, 3.0, 6.0])),
+            Case::new("a matrix").input("x", x.clone()).constant("perm", [1, 0]).expect(Tensor::floats(
+                DType::F16,
+                &[3, 2],
+                &[1.0, 4.0, 2.0, 5.0, 3.0, 6.0],
+            )),
             Case::new("negative axes count from the end")
                 .input("x", Tensor::ints(DType::I32, &[2, 3, 2], &y))
                 .constant("perm", [-1, 0, -2])

@@ -58,10 +58,11 @@ impl Op for UpsampleBilinear {
     fn cases(&self) -> Vec<Case> {
         let x = Tensor::floats(DType::F16, &[1, 1, 2], &[0.0, 10.0]);
         let case = |name, width: f32, expect: &[f32]| {
-            Case::new(name)
-                .input("x", x.clone())
-                .constant("scale_factor_width", width)
-                .expect(Tensor::floats(DType::F16, &[1, 1, expect.len()], expect))
+            Case::new(name).input("x", x.clone()).constant("scale_factor_width", width).expect(Tensor::floats(
+                DType::F16,
+                &[1, 1, expect.len()],
+                expect,
+            ))
         };
         vec![
             case("by default the corners meet", 2.5, &[0.0, 2.5, 5.0, 7.5, 10.0]),

@@ -22,9 +22,7 @@ impl Op for UpsampleNearestNeighbor {
     }
 
     fn params(&self) -> &'static [Param] {
-        const {
-            &[Param::required("x"), Param::optional("scale_factor_height"), Param::optional("scale_factor_width")]
-        }
+        const { &[Param::required("x"), Param::optional("scale_factor_height"), Param::optional("scale_factor_width")] }
     }
 
     fn infer(&self, x: &dyn Operands) -> Result<Results, OpError> {
