@@ -6,6 +6,7 @@ use smallvec::smallvec;
 
 use crate::case::Case;
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
+use crate::ops::support::dims::choice;
 use crate::ops::support::elementwise::expect_float;
 use crate::ops::support::sampling::{Outside, Plane};
 use crate::tensor::{Data, Tensor};
@@ -35,16 +36,9 @@ enum Unit {
 impl Unit {
     fn new(x: &dyn Operands) -> Result<Self, OpError> {
         let middles = x.bool_or(ALIGN_CORNERS, false)?;
-        match x.text_or(COORDINATES_MODE, "unnormalized")?.to_ascii_lowercase().as_str() {
-            "unnormalized" => Ok(Unit::Pixels),
-            "normalized_minus_one_to_one" => Ok(Unit::Extent { low: -1.0, middles }),
-            "normalized_zero_to_one" => Ok(Unit::Extent { low: 0.0, middles }),
-            other => Err(x.bad(
-                COORDINATES_MODE,
-                "unnormalized, normalized_minus_one_to_one or normalized_zero_to_one",
-                other,
-            )),
-        }
+        let all = [Unit::Pixels, Unit::Extent { low: -1.0, middles }, Unit::Extent { low: 0.0, middles }];
+        let names = ["unnormalized", "normalized_minus_one_to_one", "normalized_zero_to_one"];
+        Ok(all[choice(x, COORDINATES_MODE, &names)?])
     }
 
     /// The pixel that coordinate `c` of an axis of `n` pixels means.
@@ -59,11 +53,7 @@ impl Unit {
 
 /// Whether points take the nearest pixel.
 fn nearest(x: &dyn Operands) -> Result<bool, OpError> {
-    match x.text_or(SAMPLING_MODE, "bilinear")?.to_ascii_lowercase().as_str() {
-        "bilinear" => Ok(false),
-        "nearest" => Ok(true),
-        other => Err(x.bad(SAMPLING_MODE, "bilinear or nearest", other)),
-    }
+    Ok(choice(x, SAMPLING_MODE, &["bilinear", "nearest"])? == 1)
 }
 
 impl Op for Resample {

@@ -61,6 +61,18 @@ pub fn extent(x: &dyn Operands, param: usize, value: i32) -> Result<usize, OpErr
     usize::try_from(value).map_err(|_| x.bad(param, "no negative extent", value))
 }
 
+/// Which of `names` a text parameter holds, in any case of letters; the first if it was left out.
+///
+/// # Errors
+/// If it is no text or another one.
+pub fn choice(x: &dyn Operands, param: usize, names: &[&str]) -> Result<usize, OpError> {
+    let text = x.text_or(param, names[0])?;
+    names
+        .iter()
+        .position(|name| name.eq_ignore_ascii_case(text))
+        .ok_or_else(|| x.bad(param, format!("one of {}", names.join(", ")), text))
+}
+
 /// The product of extents.
 ///
 /// # Errors

@@ -2,6 +2,7 @@
 
 use smallvec::smallvec;
 
+use super::dims::choice;
 use super::elementwise::expect_float;
 use super::windows::{Axes, Params, extents};
 use crate::op::{OpError, Operands, Out, Param, Results};
@@ -32,7 +33,7 @@ fn axes(x: &dyn Operands) -> Result<(Axes, usize), OpError> {
     let ceil = x.bool_or(CEIL_MODE, false)?;
     let axes = WINDOWS.axes(x, image, &window, ceil)?;
     let one_sided = axes.iter().any(|a| a.padding[0] != a.padding[1]);
-    if ceil && (one_sided || x.text_or(WINDOWS.pad_type, "valid")?.to_ascii_lowercase().starts_with("same")) {
+    if ceil && (one_sided || choice(x, WINDOWS.pad_type, &["valid", "custom", "same", "same_lower"])? > 1) {
         return Err(x.bad(CEIL_MODE, "false where padding is `same` or differs before and behind", ceil));
     }
     Ok((axes, image.len()))

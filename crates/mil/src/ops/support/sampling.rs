@@ -1,5 +1,6 @@
 //! Single points of an image, between and outside its pixels.
 
+use super::dims::choice;
 use crate::op::{OpError, Operands};
 
 /// What stands outside an image.
@@ -21,13 +22,8 @@ impl Outside {
     /// # Errors
     /// If it names no way.
     pub fn new(x: &dyn Operands, mode: usize, value: usize) -> Result<Self, OpError> {
-        match x.text_or(mode, "constant")?.to_ascii_lowercase().as_str() {
-            "constant" => Ok(Outside::Constant(x.f32_or(value, 0.0)?)),
-            "border" => Ok(Outside::Border),
-            "reflection" => Ok(Outside::Reflection),
-            "symmetric" => Ok(Outside::Symmetric),
-            other => Err(x.bad(mode, "constant, border, reflection or symmetric", other)),
-        }
+        let all = [Outside::Constant(x.f32_or(value, 0.0)?), Outside::Border, Outside::Reflection, Outside::Symmetric];
+        Ok(all[choice(x, mode, &["constant", "border", "reflection", "symmetric"])?])
     }
 
     /// A coordinate brought inside an axis of `n` pixels.
