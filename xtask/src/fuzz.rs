@@ -8,9 +8,11 @@
 //! The runner works in a child process for each target: a crash, even of the stack, is caught and named. Inputs that failed
 //! once are kept under `fuzz/regressions/` and run by a test ever after.
 
+mod execute;
 mod gguf;
 pub mod memory;
 pub mod mutate;
+mod programs;
 mod run;
 mod seeds;
 mod targets;
@@ -34,6 +36,8 @@ pub struct Target {
     pub memory_per_byte: usize,
     /// … and so many besides.
     pub memory_fixed: usize,
+    /// Its share of the time.
+    pub weight: u32,
 }
 
 /// What inputs look like.

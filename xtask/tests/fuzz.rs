@@ -38,7 +38,8 @@ fn every_target_has_its_program_for_libfuzzer() {
 
 /// The runner is not blind.
 fn what_is_wrong_is_seen() {
-    let target = |run| Target { name: "wrong", run, shape: Shape::Binary, memory_per_byte: 10, memory_fixed: 1000 };
+    let target =
+        |run| Target { name: "wrong", run, shape: Shape::Binary, memory_per_byte: 10, memory_fixed: 1000, weight: 1 };
     assert_eq!(one(&target(|_| {}), b"x"), Ok(()));
     let error = one(&target(|_| panic!("on purpose")), b"x").unwrap_err();
     assert!(error.contains("on purpose"), "{error}");

@@ -24,10 +24,10 @@ pub fn all(only: Option<&str>, seconds: u64, first: u64) -> Result<Vec<String>> 
         let names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
         bail!("no such target; there are {}", names.join(", "));
     }
-    let share = Duration::from_secs(seconds) / targets.len() as u32;
+    let weights: u32 = targets.iter().map(|target| target.weight).sum();
     let mut complaints = Vec::new();
     for target in targets {
-        if let Some(complaint) = watch(target, share, first)? {
+        if let Some(complaint) = watch(target, Duration::from_secs(seconds) * target.weight / weights, first)? {
             complaints.push(complaint);
         }
     }

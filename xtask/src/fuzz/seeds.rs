@@ -7,8 +7,8 @@ use anemone_mil::text;
 use anemone_package::Package;
 use anyhow::{Context, Result, bail};
 
-use super::Target;
 use super::gguf::{Vocabulary, llama};
+use super::{Shape, Target, mutate};
 
 /// A chat template with what templates use.
 pub(super) const TEMPLATE: &str = "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}\
@@ -45,6 +45,11 @@ pub fn seeds(target: &Target) -> Result<Vec<(String, Vec<u8>)>> {
         "blob" => blobs()?,
         "model" => models()?,
         "mil_text" => texts()?,
+        "run" => cases(),
+        // A recipe of chosen bytes is no better than one of any.
+        "programs" => (0..64)
+            .map(|round| (format!("recipe-{round}"), mutate::input("programs", Shape::Binary, &[], round)))
+            .collect(),
         "gguf" => named(vec![
             ("bytes_q4", llama(Vocabulary::Bytes, true)),
             ("pieces_q8", llama(Vocabulary::Pieces, true)),
@@ -81,21 +86,17 @@ fn packages() -> Result<Vec<(String, PathBuf)>> {
     Ok(found)
 }
 
-/// Weights are cut to this many bytes: further ones only make the inputs longer.
-const WEIGHTS: usize = 96 << 10;
-
 fn models() -> Result<Vec<(String, Vec<u8>)>> {
     let mut seeds = Vec::new();
-    for (name, path) in packages()? {
+    // The others hold the same with other weights, and long ones are mutated less thoroughly.
+    let telling = ["ios16_sparse", "ios16_affine_int8", "ios16_lut4", "tiny_guide_kv1_fp16", "zoo_sparse50_int8"];
+    for (name, path) in packages()?.into_iter().filter(|(name, _)| telling.contains(&name.as_str())) {
         let data = path.join("Data/com.apple.CoreML");
         let (model, weights) = (fs::read(data.join("model.mlmodel"))?, fs::read(data.join("weights/weight.bin"))?);
         let mut seed = (model.len() as u32).to_le_bytes().to_vec();
         seed.extend_from_slice(&model);
-        seed.extend_from_slice(&weights[..weights.len().min(WEIGHTS)]);
-        // A short one says as much as a long one, and is mutated more thoroughly.
-        if weights.len() <= WEIGHTS {
-            seeds.push((name, seed));
-        }
+        seed.extend_from_slice(&weights);
+        seeds.push((name, seed));
     }
     Ok(seeds)
 }
@@ -111,11 +112,7 @@ fn blobs() -> Result<Vec<(String, Vec<u8>)>> {
     Ok(seeds)
 }
 
-/// Programs as text, with their weights written out as far as they are short.
-fn texts() -> Result<Vec<(String, Vec<u8>)>> {
-    let mut seeds = vec![(
-        "state".to_owned(),
-        br#"program(1.3)
+const STATE: &str = r#"program(1.3)
 [buildInfo = dict<string, string>({{"coremltools-version", "9.0"}})]
 {
     func main<ios18>(tensor<fp16, [1, 2]> x, state<tensor<fp16, [2]>> total) {
@@ -126,9 +123,17 @@ fn texts() -> Result<Vec<(String, Vec<u8>)>> {
         write_state(data = w, input = total)[name = string("old_write_state")];
     } -> (y);
 }
-"#
-        .to_vec(),
-    )];
+"#;
+
+/// Small programs as text.
+fn cases() -> Vec<(String, Vec<u8>)> {
+    let cases = super::programs::cases().into_iter().map(|(name, program)| (name, text::print(&program).into_bytes()));
+    cases.chain([("state".to_owned(), STATE.into())]).collect()
+}
+
+/// Small programs as text, and pieces of large ones.
+fn texts() -> Result<Vec<(String, Vec<u8>)>> {
+    let mut seeds = cases();
     for (name, path) in
         packages()?.into_iter().filter(|(name, _)| name.starts_with("ios16") || name.starts_with("tiny_guide"))
     {

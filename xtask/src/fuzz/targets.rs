@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use anemone_convert::Source;
 use anemone_convert::source::gguf::Gguf;
 use anemone_mil::decode::Blobs;
-use anemone_mil::{DType, MilError};
+use anemone_mil::{DType, MilError, Program};
 use anemone_package::{blob, manifest, proto};
 use bytes::Bytes;
 
@@ -14,21 +14,66 @@ use super::{Shape, Target};
 const MIB: usize = 1 << 20;
 
 pub(super) const TARGETS: &[Target] = &[
-    Target { name: "manifest", run: manifest, shape: Shape::Text, memory_per_byte: 64, memory_fixed: MIB },
-    Target { name: "blob", run: blob, shape: Shape::Binary, memory_per_byte: 0, memory_fixed: MIB / 16 },
-    Target { name: "model", run: model, shape: Shape::Protobuf, memory_per_byte: 1024, memory_fixed: 64 * MIB },
-    Target { name: "mil_text", run: mil_text, shape: Shape::Text, memory_per_byte: 1024, memory_fixed: 16 * MIB },
-    Target { name: "gguf", run: gguf, shape: Shape::Binary, memory_per_byte: 1024, memory_fixed: 64 * MIB },
+    Target { name: "manifest", run: manifest, shape: Shape::Text, memory_per_byte: 64, memory_fixed: MIB, weight: 1 },
+    Target { name: "blob", run: blob, shape: Shape::Binary, memory_per_byte: 0, memory_fixed: MIB / 16, weight: 1 },
+    Target {
+        name: "model",
+        run: model,
+        shape: Shape::Protobuf,
+        memory_per_byte: 1024,
+        memory_fixed: 64 * MIB,
+        weight: 4,
+    },
+    Target {
+        name: "mil_text",
+        run: mil_text,
+        shape: Shape::Text,
+        memory_per_byte: 1024,
+        memory_fixed: 16 * MIB,
+        weight: 3,
+    },
+    Target { name: "run", run: run, shape: Shape::Text, memory_per_byte: 1024, memory_fixed: 64 * MIB, weight: 5 },
+    Target {
+        name: "programs",
+        run: programs,
+        shape: Shape::Binary,
+        memory_per_byte: 1 << 14,
+        memory_fixed: 64 * MIB,
+        weight: 4,
+    },
+    Target { name: "gguf", run: gguf, shape: Shape::Binary, memory_per_byte: 1024, memory_fixed: 64 * MIB, weight: 3 },
     Target {
         name: "safetensors",
         run: safetensors,
         shape: Shape::Binary,
         memory_per_byte: 1024,
         memory_fixed: 64 * MIB,
+        weight: 2,
     },
-    Target { name: "config", run: config, shape: Shape::Text, memory_per_byte: 1024, memory_fixed: 64 * MIB },
-    Target { name: "tokenizer", run: tokenizer, shape: Shape::Text, memory_per_byte: 4096, memory_fixed: 64 * MIB },
-    Target { name: "template", run: template, shape: Shape::Text, memory_per_byte: 4096, memory_fixed: 256 * MIB },
+    Target {
+        name: "config",
+        run: config,
+        shape: Shape::Text,
+        memory_per_byte: 1024,
+        memory_fixed: 64 * MIB,
+        weight: 2,
+    },
+    Target {
+        name: "tokenizer",
+        run: tokenizer,
+        shape: Shape::Text,
+        memory_per_byte: 4096,
+        memory_fixed: 64 * MIB,
+        weight: 2,
+    },
+    Target {
+        name: "template",
+        run: template,
+        shape: Shape::Text,
+        memory_per_byte: 4096,
+        memory_fixed: 256 * MIB,
+        weight: 1,
+    },
 ];
 
 /// `Manifest.json`.
@@ -116,6 +161,28 @@ fn mil_text(input: &[u8]) {
     }
 }
 
+/// The text of a program that is then planned and run, and interpreted.
+fn run(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let Ok(program) = anemone_mil::text::parse(text, &anemone_mil::text::NoBlobs) else { return };
+    if anemone_mil::verify::verify(&program).is_empty() {
+        program.functions.values().for_each(|function| drop(super::execute::function(function)));
+    }
+}
+
+/// A random program, which the verifier must accept, and both executors give the same.
+fn programs(input: &[u8]) {
+    let function = super::programs::random(input);
+    if function.body.outputs.is_empty() {
+        return;
+    }
+    let program =
+        Program { version: 1, functions: [("main".to_owned(), function)].into(), attributes: Default::default() };
+    let faults = anemone_mil::verify::verify(&program);
+    assert!(faults.is_empty(), "a program that the builder made is not valid: {}\n{program}", faults[0]);
+    super::execute::function(&program.functions["main"]);
+}
+
 /// A GGUF file: settings, tokenizer, and the first and last row of each tensor.
 fn gguf(input: &[u8]) {
     let Ok(file) = Gguf::parse(Bytes::copy_from_slice(input)) else { return };
@@ -145,12 +212,19 @@ fn in_folder(fill: impl FnOnce(&std::path::Path)) {
         static FOLDER: OnceCell<tempfile::TempDir> = const { OnceCell::new() };
     }
     FOLDER.with(|folder| {
-        let folder = folder.get_or_init(|| tempfile::tempdir().expect("there is a place for temporary files")).path();
+        let folder = folder.get_or_init(temporary).path();
         fill(folder);
         if let Ok(source) = Source::open(folder) {
             checkpoint(&source);
         }
     });
+}
+
+/// A folder in memory, where there is one.
+fn temporary() -> tempfile::TempDir {
+    let memory = std::path::Path::new("/dev/shm");
+    let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    folder.expect("there is a place for temporary files")
 }
 
 /// Reads what a conversion reads of a checkpoint.
