@@ -121,10 +121,10 @@ mod tests {
         let run = programs.iter().filter(|(_, program)| super::function(&program.functions["main"])).count();
         assert!(run * 10 > programs.len() * 8, "{run} of {} seeds", programs.len());
 
-        let rounds = (0..1000).map(|round| mutate::input("programs", Shape::Binary, &[], round));
+        let rounds = (0..100).map(|round| mutate::input("programs", Shape::Binary, &[], round));
         let made: Vec<_> = rounds.map(|recipe| programs::random(&recipe)).collect();
         let run = made.iter().filter(|function| super::function(function)).count();
         let operations: usize = made.iter().map(|function| function.body.ops.len()).sum();
-        assert!(run > 500 && operations > 5000, "{run} of 1000 programs run, with {operations} operations");
+        assert!(run > 50 && operations > 500, "{run} of 100 programs run, with {operations} operations");
     }
 }

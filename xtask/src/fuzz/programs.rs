@@ -41,8 +41,14 @@ fn program(op: &dyn Op, case: &Case) -> Option<Program> {
 /// A random program: the bytes decide which cases are strung together, and how. Whatever they are, the result is a
 /// program, since what does not fit is left out.
 pub(super) fn random(recipe: &[u8]) -> Function {
-    let cases: Vec<(&dyn Op, Case)> =
-        ops::ALL.iter().flat_map(|op| op.cases().into_iter().map(|case| (*op, case))).collect();
+    thread_local! {
+        static CASES: Vec<(&'static dyn Op, Case)> =
+            ops::ALL.iter().flat_map(|op| op.cases().into_iter().map(|case| (*op, case))).collect();
+    }
+    CASES.with(|cases| build(cases, recipe))
+}
+
+fn build(cases: &[(&'static dyn Op, Case)], recipe: &[u8]) -> Function {
     let mut recipe = Recipe(recipe.iter());
     let mut builder = FunctionBuilder::new(Opset::CoreML8);
     let state_type = StaticType::new(DType::F16, &[2, 3]);
