@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 
 pub mod fuzz;
 pub mod licences;
+pub mod ops;
 pub mod parity;
 pub mod tidy;
 

@@ -59,6 +59,8 @@ enum Chore {
     FuzzChild { target: String, milliseconds: u64, first: u64, note: PathBuf },
     /// Write the seeds to fuzz/corpus, for `cargo fuzz run`.
     FuzzSeeds,
+    /// Write docs/ops.md from the operations.
+    Ops,
     /// Fetch the GGUF file that the references were made from, and print its path.
     Model,
 }
@@ -86,6 +88,10 @@ fn main() -> Result<ExitCode> {
         }
         Chore::FuzzSeeds => {
             writeln!(out, "{} seeds written", xtask::fuzz::write_seeds()?)?;
+            Vec::new()
+        }
+        Chore::Ops => {
+            xtask::ops::write()?;
             Vec::new()
         }
         Chore::Model => {

@@ -2,6 +2,7 @@
 
 mod chat;
 mod convert;
+mod documented;
 mod help;
 mod inspect;
 mod models;
