@@ -49,5 +49,7 @@ pub(crate) fn code(result: Result<()>) -> ExitCode {
 }
 
 fn is_broken_pipe(error: &Error) -> bool {
-    error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
+    let io = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+    let json = || error.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
+    io.or_else(json) == Some(ErrorKind::BrokenPipe)
 }

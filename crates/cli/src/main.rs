@@ -24,14 +24,19 @@ use cmd::Command;
     name = "anemone",
     version,
     after_help = "Examples:
-  anemone run \"Why is the sky blue?\"          answer one question; sets up the default model on first use
-  anemone chat                                 a conversation
-  anemone convert model.gguf -o model/         make a Core ML package with its cache as state
-  anemone inspect model/                       what a package holds
-  anemone predict some.mlpackage --help        run any package
+  anemone run \"Why is the sky blue?\"     one question, one answer
+  anemone chat                            a conversation
+  anemone convert model.gguf -o model/    make a package whose cache is state
+  anemone inspect model/                  what a package holds
+  anemone predict model/ --help           run any package
+  anemone models                          what is cached
+
+The first `run` or `chat` fetches and converts a small model.
 
 Exit codes: 0 all went well, 1 something failed, 2 wrong arguments, 130 interrupted.
-Environment: ANEMONE_HOME is the folder for models, ANEMONE_LOG filters the log (such as debug), NO_COLOR turns colours off."
+
+Environment: ANEMONE_HOME is the folder for models, ANEMONE_LOG filters the log (such as debug), NO_COLOR turns \
+colours off."
 )]
 struct Arguments {
     #[command(subcommand)]

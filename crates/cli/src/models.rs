@@ -37,6 +37,12 @@ pub(crate) struct Choice {
     threads: Option<u16>,
 }
 
+/// A model that is ready, and what the user calls it.
+pub(crate) struct Opened {
+    pub(crate) model: Model,
+    pub(crate) name: String,
+}
+
 /// A model on disk that can be opened.
 struct Found {
     path: PathBuf,
@@ -46,17 +52,19 @@ struct Found {
 
 impl Choice {
     /// Opens the model: `positional` if that is given, else that of `--model`, else the default one.
-    pub(crate) fn open(&self, positional: Option<&str>) -> Result<Model> {
+    pub(crate) fn open(&self, positional: Option<&str>) -> Result<Opened> {
         let found = self.find(positional.or(self.model.as_deref()))?;
         let spinner = ProgressBar::new_spinner().with_message(format!("opening {}", found.path.display()));
         spinner.enable_steady_tick(Duration::from_millis(120));
         let options = ModelOptions { threads: self.threads.map(usize::from), ..ModelOptions::default() };
         let opened = Model::open(&found.path, &options);
         spinner.finish_and_clear();
-        opened.with_context(|| match &found.cached {
+        let model = opened.with_context(|| match &found.cached {
             Some(name) => format!("the cached model {name} cannot be used (`anemone models remove {name}` removes it)"),
             None => "the model cannot be used".to_owned(),
-        })
+        })?;
+        let name = found.cached.unwrap_or_else(|| terminal::printable(&found.path.display().to_string()));
+        Ok(Opened { model, name })
     }
 
     fn find(&self, model: Option<&str>) -> Result<Found> {

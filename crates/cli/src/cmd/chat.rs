@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::answer::{self, Conversation};
 use crate::exit::{Interrupted, Said};
-use crate::models::Choice;
+use crate::models::{Choice, Opened};
 use crate::terminal;
 use command::Command;
 use input::{Input, Next};
@@ -27,45 +27,43 @@ use stats::Stats;
   anemone chat
   anemone chat smollm2/ --system \"Answer in one sentence.\"
   anemone chat model.gguf --context 8192 --temperature 0.7 --seed 1
-  printf 'My name is Ada.\\nWhat is my name?\\n' | anemone chat --temperature 0
+  printf 'I am Ada.\\nWho am I?\\n' | anemone chat --temperature 0
   anemone chat --json < turns.txt
 
-On a terminal: arrow keys edit and recall lines (kept for this conversation only), Ctrl-C stops an answer and keeps the
+On a terminal: arrow keys edit and recall lines (kept for this conversation only), Ctrl-C stops an answer and keeps the \
 conversation, Ctrl-D ends it. Commands: /reset /undo /retry /stats /help /quit.
 
-Otherwise one line of standard input is one turn; lines that are one of the commands above are commands. With --json each
-turn prints one object: text, tokens_reused, tokens_computed, tokens_generated, first_token_ms, per_token_ms, position,
-context, stop_reason; a turn that fails prints one with error, position and context, and the conversation goes on.
+Otherwise one line of standard input is one turn; a line that is one of these commands is that command. With --json \
+each turn prints one object: text, tokens_reused, tokens_computed, tokens_generated, first_token_ms, per_token_ms, \
+position, context, stop_reason. A turn that fails prints one with error, position and context, and the conversation \
+goes on.
 
 Exit codes: 0 ended, 1 something failed (of several turns: any), 2 wrong arguments, 130 interrupted.")]
 pub(crate) struct Arguments {
     /// The model, as for --model
     #[arg(value_name = "MODEL", conflicts_with = "model")]
     positional: Option<String>,
-    #[command(flatten)]
-    choice: Choice,
-    #[command(flatten)]
-    sampling: Sampling,
     /// What the model is told before the conversation
     #[arg(long, value_name = "TEXT")]
     system: Option<String>,
     /// Print one JSON object for each turn
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    choice: Choice,
+    #[command(flatten)]
+    sampling: Sampling,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.sampling.generation(&Generation::default()).check()?;
-    let model = Arc::new(arguments.choice.open(arguments.positional.as_deref())?);
+    let Opened { model, name } = arguments.choice.open(arguments.positional.as_deref())?;
+    let model = Arc::new(model);
     let generation = arguments.sampling.generation(&model.generation);
     let mut input = Input::open(arguments.json)?;
     if input.is_typed() {
-        let info = model.info();
-        terminal::note(&format!(
-            "{}, context {} tokens. /help shows the commands, Ctrl-D ends.",
-            terminal::printable(&info.name),
-            info.context
-        ));
+        let context = model.info().context;
+        terminal::note(&format!("{name}, context {context} tokens. /help shows the commands, Ctrl-D ends."));
     }
     let mut session = Conversation::new(model)?;
     session.set_system(arguments.system.as_deref());

@@ -11,6 +11,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::exit::Interrupted;
 use crate::progress::Interruptible;
 use crate::{interrupt, terminal};
 
@@ -22,8 +23,12 @@ use crate::{interrupt, terminal};
   anemone convert hf:HuggingFaceTB/SmolLM2-360M-Instruct -o smollm2-360m/
   anemone chat smollm2/
 
-DIR then holds model.mlpackage (functions `decode` and `prefill` over one state `kv_cache`), tokenizer.json, the chat
-template, settings for generation, and anemone.json. It appears complete or not at all; Ctrl-C leaves nothing behind.")]
+DIR then holds model.mlpackage (functions `decode` and `prefill` over one state `kv_cache`), tokenizer.json, the chat \
+template, settings for generation, and anemone.json. It appears complete or not at all; Ctrl-C leaves nothing behind.
+
+What the cache costs in memory and the package on disk is said before anything is written.
+
+Exit codes: 0 converted, 1 something failed, 2 wrong arguments, 130 interrupted.")]
 pub(crate) struct Arguments {
     /// A GGUF file, a folder in Hugging Face's form, or hf:OWNER/NAME
     source: PathBuf,
@@ -70,7 +75,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let watch = Watch::default();
     let _guard = interrupt::sets(&watch.stop);
     let text = arguments.source.to_string_lossy();
-    let fetched = by_id(&text, &Interruptible::new(&Terminal::default(), &watch.stop))?;
+    let fetched = by_id(&text, &Interruptible::new(&Terminal::default(), &watch.stop));
+    if fetched.is_err() && watch.stop.load(Ordering::SeqCst) {
+        return Err(Interrupted.into());
+    }
+    let fetched = fetched?;
     let path = fetched.map_or_else(|| arguments.source.clone(), |acquired| acquired.path);
     convert(&path, &arguments.output, &arguments.options, &watch)?;
     let out = arguments.output.display();
@@ -88,7 +97,8 @@ pub(crate) fn convert(path: &Path, folder: &Path, shape: &Shape, watch: &Watch) 
         Format::Gguf => "GGUF",
         Format::HuggingFace => "Hugging Face",
     };
-    let name = terminal::printable(&source.name());
+    let name = path.file_name().map_or_else(|| source.name(), |name| name.to_string_lossy().into_owned());
+    let name = terminal::printable(&name);
     terminal::note(&format!("Converting {name} ({}, from {format})", source.architecture().name));
     let hint =
         if shape.context.is_none() && estimate.trained_context > DEFAULT_CONTEXT { "; --context for more" } else { "" };

@@ -25,18 +25,22 @@ use states::StateFile;
 /// Run one function of any package once, with tensors from files
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  anemone predict lin.mlpackage --inputs in.safetensors --outputs out.safetensors
-  anemone predict lin.mlpackage --input x=x.npy                  show the outputs instead of writing them
-  anemone predict lin.mlpackage --input x=random:1 --shape x=1,64
-  anemone predict model/ --function decode --state chat.safetensors \\
-      --input input_ids=42 --input cache_position=0              call again with the same state file to go on
+  anemone predict m.mlpackage --inputs in.safetensors --outputs out.safetensors
+  anemone predict m.mlpackage --input x=x.npy
+  anemone predict m.mlpackage --input x=random:1 --shape x=1,64
+  anemone predict model/ --function decode --state s.safetensors \\
+      --input input_ids=42 --input cache_position=0
 
-Values of --input: FILE.npy; numbers, of which one alone fills the tensor (0 or 0.5,1,2); zeros; ones; range (0, 1, 2, …);
-random:SEED (-1 to 1; whole numbers -1, 0, 1) or random:SEED:LOW:HIGH. Elements are converted to the port's type; what it
-cannot hold is an error, never wrapped around. Image ports take the tensor that the program sees.
+Without --outputs, the outputs are described on standard output.
 
-The state file, if it exists, is the state before the call; it is replaced by the state after it, at once and only if the
-call went well. Without --state, states are zero and are not kept. A state of another package is refused.")]
+Values of --input: FILE.npy; numbers (0.5,1,2; one alone fills the tensor); zeros; ones; range (0, 1, 2, …); \
+random:SEED (-1 to 1) or random:SEED:LOW:HIGH. Elements are converted to the port's type; what it cannot hold is an \
+error, never wrapped around. Image ports take the tensor that the program sees.
+
+The state file, if it exists, is the state before the call; it is replaced by the state after it, at once and only if \
+the call went well. Without --state, states are zero and are not kept. A state of another package is refused.
+
+Exit codes: 0 run, 1 something failed, 2 wrong arguments, 130 interrupted.")]
 pub(crate) struct Arguments {
     /// A .mlpackage, a .mlmodel, a converted folder, or the name of a cached model
     package: PathBuf,

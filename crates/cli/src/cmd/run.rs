@@ -22,30 +22,30 @@ use crate::models::Choice;
   anemone run --json \"What is 7 times 8?\"
   anemone run < question.txt
 
-The answer goes to standard output while it is generated, everything else to standard error. With --temperature 0 the same
-question has the same answer always.
+The answer goes to standard output while it is generated, everything else to standard error. With --temperature 0 the \
+same question always has the same answer.
 
 Exit codes: 0 answered, 1 something failed, 2 wrong arguments, 130 interrupted.")]
 pub(crate) struct Arguments {
     /// The question; several words are put together. Standard input if it is absent or -
     prompt: Vec<String>,
-    #[command(flatten)]
-    choice: Choice,
-    #[command(flatten)]
-    sampling: Sampling,
     /// What the model is told before the question
     #[arg(long, value_name = "TEXT")]
     system: Option<String>,
     /// Print one JSON object: the text, tokens reused, computed and generated, times, position, why it ended
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    choice: Choice,
+    #[command(flatten)]
+    sampling: Sampling,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     // What is wrong with the arguments is said before a model is fetched.
     arguments.sampling.generation(&Generation::default()).check()?;
     let prompt = prompt(&arguments.prompt)?;
-    let model = Arc::new(arguments.choice.open(None)?);
+    let model = Arc::new(arguments.choice.open(None)?.model);
     let generation = arguments.sampling.generation(&model.generation);
     let mut session = Conversation::new(model)?;
     session.set_system(arguments.system.as_deref());

@@ -66,3 +66,21 @@ fn files_of_another_kind_are_named_as_such() {
     anemone(["convert", file, "-o", "out"]).fails(1, &["notes.txt", "GGUF"]);
     anemone(["inspect", folder.path().to_str().unwrap()]).fails(1, &[".mlpackage"]);
 }
+
+#[test]
+fn a_reader_who_has_read_enough_is_no_failure() {
+    use std::process::{Command, Stdio};
+
+    let path = super::support::package("tiny_article_fp16");
+    for flag in ["--mil", "--json"] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_anemone"))
+            .args(["inspect", path.to_str().unwrap(), flag])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let done = child.wait_with_output().unwrap();
+        assert_eq!((done.status.code(), done.stderr.len()), (Some(0), 0), "{flag}");
+    }
+}

@@ -9,3 +9,5 @@ mod models;
 mod predict;
 mod run;
 mod support;
+#[cfg(unix)]
+mod typed;

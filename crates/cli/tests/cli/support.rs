@@ -127,9 +127,14 @@ impl Folder {
 
     /// With a checkpoint and what it was converted to, for a context of 256.
     pub(crate) fn with_model() -> Self {
+        Self::with_context("256")
+    }
+
+    /// With a checkpoint and what it was converted to.
+    pub(crate) fn with_context(context: &str) -> Self {
         let folder = Self::with_checkpoint();
         folder
-            .anemone(["convert", &folder.checkpoint(), "-o", &folder.model(), "--context", "256", "--prefill", "8"])
+            .anemone(["convert", &folder.checkpoint(), "-o", &folder.model(), "--context", context, "--prefill", "8"])
             .ok();
         folder
     }
@@ -163,7 +168,7 @@ pub(crate) fn tiny_checkpoint(folder: &Path) -> PathBuf {
     }
     let config = path.join("config.json");
     let mut settings: serde_json::Value = serde_json::from_slice(&std::fs::read(&config).unwrap()).unwrap();
-    settings["max_position_embeddings"] = json!(512);
+    settings["max_position_embeddings"] = json!(8192);
     std::fs::write(config, settings.to_string()).unwrap();
     tiny_tokenizer(&path);
     path
