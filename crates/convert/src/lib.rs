@@ -8,6 +8,7 @@ mod error;
 mod net;
 pub mod quantize;
 pub mod source;
+mod staging;
 pub mod tokenizer;
 
 pub use convert::{Conversion, DECODE, DEFAULT_CONTEXT, DEFAULT_PREFILL, Estimate, Options, PREFILL};
