@@ -92,7 +92,7 @@ fn arguments<'c>(
                 CaseArg::Tensor(_) if choice >= 80 && !values.is_empty() => values[usize::from(choice) % values.len()],
                 CaseArg::Tensor(tensor) => {
                     let mut ty = tensor.ty.clone();
-                    if let (Some(extent), true) = (ty.shape.iter_mut().nth(usize::from(choice % 4)), choice < 10) {
+                    if let (Some(extent), true) = (ty.shape.get_mut(usize::from(choice % 4)), choice < 10) {
                         *extent = 1 + usize::from(choice % 5);
                     }
                     builder.input(param, TensorType::from(&ty))

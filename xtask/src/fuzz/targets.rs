@@ -32,7 +32,7 @@ pub(super) const TARGETS: &[Target] = &[
         memory_fixed: 16 * MIB,
         weight: 3,
     },
-    Target { name: "run", run: run, shape: Shape::Text, memory_per_byte: 1024, memory_fixed: 64 * MIB, weight: 5 },
+    Target { name: "run", run, shape: Shape::Text, memory_per_byte: 1024, memory_fixed: 64 * MIB, weight: 5 },
     Target {
         name: "programs",
         run: programs,
@@ -166,7 +166,9 @@ fn run(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let Ok(program) = anemone_mil::text::parse(text, &anemone_mil::text::NoBlobs) else { return };
     if anemone_mil::verify::verify(&program).is_empty() {
-        program.functions.values().for_each(|function| drop(super::execute::function(function)));
+        for function in program.functions.values() {
+            super::execute::function(function);
+        }
     }
 }
 
