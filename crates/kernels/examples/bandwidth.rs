@@ -1,8 +1,8 @@
 //! What each kernel reaches on this machine, on one thread, at the sizes of SmolLM2-135M.
 //!
-//! `cargo run --release -p anemone-kernels --example bandwidth [name part]`
+//! `cargo run --release -p anemone-kernels --example bandwidth [PART OF A NAME] [MB]`
 //!
-//! Decode (one token) is measured over enough copies of a matrix to leave the inner caches; its figure is GB/s of packed
+//! Decode (one token) is measured over copies of a matrix that fill 48 MB, to leave the inner caches; its figure is GB/s of packed
 //! weights, beside that of a plain read of as many bytes. Prefill is measured on one matrix; its figure is GOP/s.
 
 #![allow(clippy::print_stdout, reason = "a program that prints")]
@@ -11,19 +11,18 @@ use anemone_kernels::Isa;
 use anemone_kernels::attention::{Group, Mask, Queries, Rows, attend, scratch_len};
 use anemone_kernels::buffer::Buffer;
 use anemone_kernels::linear::{
-    BlockShape, Linear, LinearF16, LinearF32, LinearLut, LinearQ4, LinearQ8, LutShape, ScaleType,
+    Activations, BlockShape, Linear, LinearF16, LinearF32, LinearLut, LinearQ4, LinearQ8, LutShape, ScaleType,
 };
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Bytes of the sets that decode goes through.
-const SET: usize = 48 << 20;
-
 fn main() {
     let only = std::env::args().nth(1).unwrap_or_default();
+    let megabytes = std::env::args().nth(2).map_or(Ok(48), |n| n.parse::<usize>());
+    let set = megabytes.expect("the second argument is a number of megabytes") << 20;
     let isa = Isa::detect();
     println!("instruction set: {}", isa.name());
-    let mut bytes = Buffer::zeroed(SET);
+    let mut bytes = Buffer::zeroed(set);
     bytes.fill(1);
     let seconds = best(|| {
         black_box(bytes.as_chunks::<64>().0.iter().fold([0_u64; 8], |mut sum, line| {
@@ -33,7 +32,7 @@ fn main() {
             sum
         }));
     });
-    println!("{:<44} {:>7.1} GB/s", format!("plain read of {} MB", SET >> 20), SET as f64 / seconds / 1e9);
+    println!("{:<44} {:>7.1} GB/s", format!("plain read of {} MB", set >> 20), set as f64 / seconds / 1e9);
     for kind in [
         "f32",
         "f16",
@@ -48,14 +47,14 @@ fn main() {
     ] {
         if kind.contains(&only) {
             for (rows, k) in [(3072, 576), (576, 1536)] {
-                linear(isa, kind, rows, k);
+                linear(isa, kind, rows, k, set);
             }
         }
     }
     if "attention".contains(&only) {
         for len in [256, 2048] {
             for width in [1, 16, 64] {
-                attention(isa, width, len);
+                attention(isa, width, len, set);
             }
         }
     }
@@ -140,36 +139,54 @@ fn view<'a>(kind: &str, rows: usize, k: usize, bytes: &'a [u8]) -> Linear<'a> {
     }
 }
 
-fn linear(isa: Isa, kind: &str, rows: usize, k: usize) {
+fn linear(isa: Isa, kind: &str, rows: usize, k: usize, set: usize) {
     let one = pack(kind, rows, k);
     let length = one.len().next_multiple_of(64);
-    let copies = SET / length;
+    let copies = (set / length).max(1);
     let mut all = Buffer::zeroed(copies * length);
     for copy in all.chunks_exact_mut(length) {
         copy[..one.len()].copy_from_slice(&one);
     }
     let x = vec![0.01; 128 * k];
     let mut out = vec![0.0; 128 * rows];
+    let w = view(kind, rows, k, &one);
+    let print = |what: &str, decode: f64, prefill: f64| {
+        println!(
+            "{:<44} {:>7.1} GB/s decode {:>7.1} GOP/s {:>7.1} GOP/s prefill of 128",
+            format!("{kind} {rows} x {k}{what}"),
+            (copies * one.len()) as f64 / decode / 1e9,
+            (copies * 2 * rows * k) as f64 / decode / 1e9,
+            (2 * 128 * rows * k) as f64 / prefill / 1e9,
+        );
+    };
     let decode = best(|| {
         for bytes in all.chunks_exact(length) {
             view(kind, rows, k, &bytes[..one.len()]).matmul(isa, 0..rows, &x[..k], 1, &mut out[..rows]);
         }
     });
-    let w = view(kind, rows, k, &one);
     let prefill = best(|| w.matmul(isa, 0..rows, &x, 128, &mut out));
-    println!(
-        "{:<44} {:>7.1} GB/s decode {:>7.1} GOP/s {:>7.1} GOP/s prefill of 128",
-        format!("{kind} {rows} x {k}"),
-        (copies * one.len()) as f64 / decode / 1e9,
-        (copies * 2 * rows * k) as f64 / decode / 1e9,
-        (2 * 128 * rows * k) as f64 / prefill / 1e9,
-    );
+    print("", decode, prefill);
+    if !w.has_int8() {
+        return;
+    }
+    let mut buffer = Buffer::zeroed(Activations::bytes(128, k));
+    let decode = best(|| {
+        for bytes in all.chunks_exact(length) {
+            let x = Activations::quantize(isa, &x[..k], 1, k, &mut buffer[..Activations::bytes(1, k)]);
+            view(kind, rows, k, &bytes[..one.len()]).matmul_int8(isa, 0..rows, x, &mut out[..rows]);
+        }
+    });
+    let prefill = best(|| {
+        let x = Activations::quantize(isa, &x, 128, k, &mut buffer);
+        w.matmul_int8(isa, 0..rows, x, &mut out);
+    });
+    print(", int8 activations", decode, prefill);
 }
 
-fn attention(isa: Isa, width: usize, len: usize) {
+fn attention(isa: Isa, width: usize, len: usize, set: usize) {
     let (heads, dim) = (3, 64);
     let kv: Vec<u16> = random(len * dim).iter().map(|&v| 0x2c00 + u16::from(v)).collect();
-    let layers = SET / (len * dim * 4);
+    let layers = (set / (len * dim * 4)).max(1);
     let all: Vec<Vec<u16>> = (0..2 * layers).map(|_| kv.clone()).collect();
     let q = vec![0.1; heads * width * dim];
     let mut scratch = vec![0.0; scratch_len(heads * width, dim)];

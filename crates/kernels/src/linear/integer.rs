@@ -29,8 +29,21 @@ use std::ops::Range;
 /// Columns that share a scale of the activations.
 pub const BLOCK: usize = 32;
 
-/// A block: 32 signed bytes, the scale as f32, the sum of the bytes as i32, little endian.
-type Record = [u8; BLOCK + 8];
+/// A block in words of four bytes, little endian: 32 signed bytes, the scale as f32, the sum of the bytes as i32, and that
+/// sum times -8 and times -128: where a sum of products may start so as to take a bias away.
+type Record = [[u8; 4]; 12];
+
+/// Where in a record the scale is.
+const SCALE: usize = 8;
+/// Where in a record the sum is.
+const SUM: usize = 9;
+/// Where in a record the sum times -8 is.
+const LESS_8: usize = 10;
+/// Where in a record the sum times -128 is.
+const LESS_128: usize = 11;
+
+/// Tokens that lie together: record `block · TOKENS + token`. The last ones lie together in a smaller number.
+const TOKENS: usize = 8;
 
 /// Quantized activations of `n` tokens: a view of somebody's bytes.
 #[derive(Clone, Copy, Debug)]
@@ -43,22 +56,22 @@ pub struct Activations<'a> {
 impl<'a> Activations<'a> {
     /// How many bytes `n` tokens of `k` values take.
     pub const fn bytes(n: usize, k: usize) -> usize {
-        n * k.div_ceil(BLOCK) * (BLOCK + 8)
+        n * k.div_ceil(BLOCK) * size_of::<Record>()
     }
 
     /// Quantizes `x`, `[n, k]`, into `into`, [`Self::bytes`] long.
     pub fn quantize(isa: Isa, x: &[f32], n: usize, k: usize, into: &'a mut [u8]) -> Self {
         assert_eq!(x.len(), n * k, "quantize: {} values for {n} tokens of {k}", x.len());
         assert_eq!(into.len(), Self::bytes(n, k), "quantize: the destination has the wrong length");
-        let records = into.as_chunks_mut().0;
-        isa.run(Quantize { x, k, records });
+        let records = into.as_chunks_mut().0.as_chunks_mut().0;
+        isa.run(Quantize { x, n, k, records: &mut *records });
         Self { n, k, records }
     }
 
     /// A view of bytes that [`Self::quantize`] wrote for the same `n` and `k`.
     pub fn new(n: usize, k: usize, bytes: &'a [u8]) -> Self {
         assert_eq!(bytes.len(), Self::bytes(n, k), "activations: {} bytes for {n} tokens of {k}", bytes.len());
-        Self { n, k, records: bytes.as_chunks().0 }
+        Self { n, k, records: bytes.as_chunks().0.as_chunks().0 }
     }
 
     /// Tokens.
@@ -76,9 +89,11 @@ impl<'a> Activations<'a> {
         assert_eq!(out.len(), self.n * self.k, "dequantize: out has {} values", out.len());
         let blocks = self.k.div_ceil(BLOCK).max(1);
         for (t, out) in out.chunks_exact_mut(self.k.max(1)).enumerate() {
-            for (out, record) in out.chunks_mut(BLOCK).zip(&self.records[t * blocks..]) {
-                for (out, &byte) in out.iter_mut().zip(record) {
-                    *out = f32::from(byte as i8) * scale(record);
+            let (first, beside) = together(self.n, t);
+            for (b, out) in out.chunks_mut(BLOCK).enumerate() {
+                let record = &self.records[first * blocks + b * beside + t - first];
+                for (out, &byte) in out.iter_mut().zip(record.as_flattened()) {
+                    *out = f32::from(byte as i8) * f32::from_le_bytes(record[SCALE]);
                 }
             }
         }
@@ -89,23 +104,16 @@ impl<'a> Activations<'a> {
     }
 }
 
+/// The first of the tokens that token `t` of `n` lies together with, and how many they are.
 #[inline(always)]
-fn four(record: &Record, at: usize) -> [u8; 4] {
-    [record[at], record[at + 1], record[at + 2], record[at + 3]]
-}
-
-#[inline(always)]
-fn scale(record: &Record) -> f32 {
-    f32::from_le_bytes(four(record, BLOCK))
-}
-
-#[inline(always)]
-fn sum(record: &Record) -> i32 {
-    i32::from_le_bytes(four(record, BLOCK + 4))
+fn together(n: usize, t: usize) -> (usize, usize) {
+    let first = t / TOKENS * TOKENS;
+    (first, TOKENS.min(n - first))
 }
 
 struct Quantize<'a, 'b> {
     x: &'a [f32],
+    n: usize,
     k: usize,
     records: &'b mut [Record],
 }
@@ -115,9 +123,10 @@ impl Kernel for Quantize<'_, '_> {
     #[inline(always)]
     fn run<S: Lanes>(self, s: S) {
         let blocks = self.k.div_ceil(BLOCK).max(1);
-        for (x, records) in self.x.chunks_exact(self.k.max(1)).zip(self.records.chunks_exact_mut(blocks)) {
-            for (x, record) in x.chunks(BLOCK).zip(records) {
-                quantize(s, x, record);
+        for (t, x) in self.x.chunks_exact(self.k.max(1)).enumerate() {
+            let (first, beside) = together(self.n, t);
+            for (b, x) in x.chunks(BLOCK).enumerate() {
+                quantize(s, x, &mut self.records[first * blocks + b * beside + t - first]);
             }
         }
     }
@@ -132,18 +141,21 @@ fn quantize<S: Lanes>(s: S, x: &[f32], record: &mut Record) {
     let factor = s.splat(factor);
     let (a, b) = (s.round(s.mul(a, factor)), s.round(s.mul(b, factor)));
     let sum = s.sum(s.add(a, b));
-    let (values, figures) = record.split_at_mut(BLOCK);
     if sum.is_nan() {
-        values.fill(0);
-        figures[..4].copy_from_slice(&f32::NAN.to_le_bytes());
-        figures[4..].fill(0);
+        *record = [[0; 4]; 12];
+        record[SCALE] = f32::NAN.to_le_bytes();
         return;
     }
-    let [low, high] = values.as_chunks_mut::<16>().0 else { unreachable!("32 bytes are two times 16") };
+    let [low, high, ..] = record.as_flattened_mut().as_chunks_mut::<16>().0 else {
+        unreachable!("a record is three times 16 bytes")
+    };
     s.store_bytes(s.to_i32(a), low);
     s.store_bytes(s.to_i32(b), high);
-    figures[..4].copy_from_slice(&scale.to_le_bytes());
-    figures[4..].copy_from_slice(&(sum as i32).to_le_bytes());
+    let sum = sum as i32;
+    record[SCALE] = scale.to_le_bytes();
+    record[SUM] = sum.to_le_bytes();
+    record[LESS_8] = (sum * -8).to_le_bytes();
+    record[LESS_128] = (sum * -128).to_le_bytes();
 }
 
 /// A kind of packed weights that are integers.
@@ -152,12 +164,21 @@ pub(crate) trait IntegerWeights: Copy {
     fn integers<S: Lanes>(self, s: S, index: usize) -> Self::Integers<S>;
 }
 
+/// Where a sum of products starts, so that the bias of the weights is taken away: at so many times the sum of activations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    Zero,
+    Less8,
+    Less128,
+    More128,
+}
+
 /// Sixteen rows of integer weights.
 pub(crate) trait IntegerPanel<S: Lanes>: Panel<S> {
     /// Whether the weights fit in four bits.
     const NIBBLES: bool;
-    /// What is to be taken away from every weight.
-    fn bias(&self) -> i32;
+    /// Where the sums start, for dot products that take bytes as unsigned, or 128 less.
+    fn start(&self, unsigned: bool) -> Start;
     /// Columns 0..4 and 4..8 of a group, four bytes a lane, unsigned.
     fn bytes(&self, s: S, group: &Self::Group) -> [S::I; 2];
     /// What is to be taken away from the weights of a row and chunk, where that differs.
@@ -211,18 +232,16 @@ impl<W: IntegerWeights> IntegerProduct<'_, '_, W> {
         first: usize,
     ) {
         let all = self.x.k.div_ceil(BLOCK);
-        let mut x: [&[Record]; T] = [&[]; T];
-        for t in 0..T {
-            x[t] = &self.x.records[(first + t) * all..][..all];
-        }
+        let (start, beside) = together(self.x.n, first);
+        let x = Tile { records: &self.x.records[start * all..][..all * beside], beside, at: first - start };
         let mut totals = [s.splat(0.0); T];
         let mut block = 0;
         while C > 1 && all - block >= C {
-            blocks::<S, P, T, C>(s, panel, block, &x, &mut totals);
+            blocks::<S, P, T, C>(s, panel, block, x, &mut totals);
             block += C;
         }
         while block < all {
-            blocks::<S, P, T, 1>(s, panel, block, &x, &mut totals);
+            blocks::<S, P, T, 1>(s, panel, block, x, &mut totals);
             block += 1;
         }
         let row = index * PANEL - self.rows.start;
@@ -233,22 +252,47 @@ impl<W: IntegerWeights> IntegerProduct<'_, '_, W> {
     }
 }
 
+/// Tokens `at..` of those that lie together.
+#[derive(Clone, Copy)]
+struct Tile<'a> {
+    records: &'a [Record],
+    beside: usize,
+    at: usize,
+}
+
+impl<'a> Tile<'a> {
+    #[inline(always)]
+    fn block<const T: usize>(self, block: usize) -> &'a [Record; T] {
+        let tokens = self.records[block * self.beside + self.at..].first_chunk();
+        tokens.expect("the tokens of a tile lie together")
+    }
+}
+
 /// Adds blocks `block..block + C` of a panel to the totals.
 #[inline(always)]
 fn blocks<S: Lanes, P: IntegerPanel<S>, const T: usize, const C: usize>(
     s: S,
     panel: &P,
     block: usize,
-    x: &[&[Record]; T],
+    x: Tile<'_>,
     totals: &mut [S::F; T],
 ) {
-    let bias = if P::NIBBLES || S::UNSIGNED { -panel.bias() } else { 128 - panel.bias() };
-    let mut records = [[&[0; BLOCK + 8]; T]; C];
+    // All that is checked against lengths comes first: a branch after the dot products would have the compiler keep every
+    // operand alive up to it.
+    let mut chunks = [panel.chunk(s, block); C];
+    let mut records = [&[[[0; 4]; 12]; T]; C];
     let mut sums = [[s.isplat(0); T]; C];
     for c in 0..C {
+        chunks[c] = panel.chunk(s, block + c);
+        records[c] = x.block(block + c);
         for t in 0..T {
-            records[c][t] = &x[t][block + c];
-            sums[c][t] = s.isplat(bias * sum(records[c][t]));
+            let start = match panel.start(S::UNSIGNED) {
+                Start::Zero => 0,
+                Start::Less8 => i32::from_le_bytes(records[c][t][LESS_8]),
+                Start::Less128 => i32::from_le_bytes(records[c][t][LESS_128]),
+                Start::More128 => -i32::from_le_bytes(records[c][t][LESS_128]),
+            };
+            sums[c][t] = s.isplat(start);
         }
     }
     for g in 0..4 {
@@ -260,8 +304,8 @@ fn blocks<S: Lanes, P: IntegerPanel<S>, const T: usize, const C: usize>(
             }
             let [low, high] = panel.bytes(s, &group);
             for t in 0..T {
-                let first = s.isplat(i32::from_le_bytes(four(records[c][t], 8 * g)));
-                let second = s.isplat(i32::from_le_bytes(four(records[c][t], 8 * g + 4)));
+                let first = s.isplat(i32::from_le_bytes(records[c][t][2 * g]));
+                let second = s.isplat(i32::from_le_bytes(records[c][t][2 * g + 1]));
                 if P::NIBBLES {
                     sums[c][t] = s.dot_nibbles(s.dot_nibbles(sums[c][t], low, first), high, second);
                 } else {
@@ -271,14 +315,14 @@ fn blocks<S: Lanes, P: IntegerPanel<S>, const T: usize, const C: usize>(
         }
     }
     for c in 0..C {
-        let chunk = panel.chunk(s, block + c);
         for t in 0..T {
             let mut value = s.to_f32(sums[c][t]);
-            if let Some(offset) = panel.offset(&chunk) {
-                value = s.fma(offset, s.splat(-(sum(records[c][t]) as f32)), value);
+            if let Some(offset) = panel.offset(&chunks[c]) {
+                let sum = i32::from_le_bytes(records[c][t][SUM]) as f32;
+                value = s.fma(offset, s.splat(-sum), value);
             }
-            let value = s.mul(value, s.splat(scale(records[c][t])));
-            totals[t] = panel.close(s, &chunk, value, totals[t]);
+            let value = s.mul(value, s.splat(f32::from_le_bytes(records[c][t][SCALE])));
+            totals[t] = panel.close(s, &chunks[c], value, totals[t]);
         }
     }
 }

@@ -9,7 +9,7 @@
 //! conversion and a subtraction, per sixteen weights.
 
 use super::blocks::{BlockShape, Scales};
-use super::integer::{Activations, IntegerPanel, IntegerProduct, IntegerWeights};
+use super::integer::{Activations, IntegerPanel, IntegerProduct, IntegerWeights, Start};
 use super::{AHEAD, PANEL, Panel, Product, Weights, check};
 use crate::buffer::{Buffer, round_up};
 use crate::isa::Isa;
@@ -145,7 +145,7 @@ impl<'a, const OFFSETS: bool> Weights for View<'a, OFFSETS> {
             groups: &w.groups[index * panel..][..panel],
             scales: Scales::panel(&w.shape, w.scales, w.offsets, index),
             fixed: fixed(s, w.bias),
-            bias: if OFFSETS { 0 } else { w.bias as i32 },
+            moved: !OFFSETS && w.bias != 0.0,
         }
     }
 }
@@ -155,8 +155,8 @@ struct PanelView<'a, F, const OFFSETS: bool> {
     scales: Scales<'a>,
     /// What takes the offset away when all weights have the same.
     fixed: F,
-    /// The same as an integer.
-    bias: i32,
+    /// Whether the weights are signed, moved up, all by the same.
+    moved: bool,
 }
 
 #[inline(always)]
@@ -211,8 +211,8 @@ impl<'a, const OFFSETS: bool> IntegerWeights for View<'a, OFFSETS> {
 impl<S: Lanes, const OFFSETS: bool> IntegerPanel<S> for PanelView<'_, S::F, OFFSETS> {
     const NIBBLES: bool = true;
     #[inline(always)]
-    fn bias(&self) -> i32 {
-        self.bias
+    fn start(&self, _unsigned: bool) -> Start {
+        if self.moved { Start::Less8 } else { Start::Zero }
     }
     #[inline(always)]
     fn bytes(&self, s: S, group: &Self::Group) -> [S::I; 2] {

@@ -8,7 +8,7 @@
 //! subtraction per sixteen weights.
 
 use super::blocks::{BlockShape, Scales};
-use super::integer::{Activations, IntegerPanel, IntegerProduct, IntegerWeights};
+use super::integer::{Activations, IntegerPanel, IntegerProduct, IntegerWeights, Start};
 use super::{AHEAD, PANEL, Panel, Product, Weights, check};
 use crate::buffer::{Buffer, round_up};
 use crate::isa::Isa;
@@ -140,7 +140,7 @@ impl<'a, const OFFSETS: bool> Weights for View<'a, OFFSETS> {
             groups: &w.groups[index * panel..][..panel],
             scales: Scales::panel(&w.shape, w.scales, w.offsets, index),
             fixed: fixed(s, w.bias),
-            bias: if OFFSETS { 0 } else { w.bias as i32 },
+            moved: !OFFSETS && w.bias != 0.0,
         }
     }
 }
@@ -150,8 +150,8 @@ struct PanelView<'a, F, const OFFSETS: bool> {
     scales: Scales<'a>,
     /// What takes the offset away when all weights have the same.
     fixed: F,
-    /// The same as an integer.
-    bias: i32,
+    /// Whether the weights are signed, moved up, all by the same.
+    moved: bool,
 }
 
 /// 2^23: an integer below it in the low bits of the mantissa makes the float 2^23 + integer.
@@ -211,8 +211,12 @@ impl<'a, const OFFSETS: bool> IntegerWeights for View<'a, OFFSETS> {
 impl<S: Lanes, const OFFSETS: bool> IntegerPanel<S> for PanelView<'_, S::F, OFFSETS> {
     const NIBBLES: bool = false;
     #[inline(always)]
-    fn bias(&self) -> i32 {
-        self.bias
+    fn start(&self, unsigned: bool) -> Start {
+        match (self.moved, unsigned) {
+            (true, true) => Start::Less128,
+            (false, false) => Start::More128,
+            _ => Start::Zero,
+        }
     }
     #[inline(always)]
     fn bytes(&self, _s: S, group: &Self::Group) -> [S::I; 2] {

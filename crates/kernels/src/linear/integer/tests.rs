@@ -67,10 +67,9 @@ fn agrees(linear: Linear<'_>, dense: &[f32], what: &str) {
             }
             same(first.get_or_insert_with(|| out.clone()), &out, &what);
             for t in 0..n {
-                let part = Activations::bytes(1, k);
-                let one = Activations::new(1, k, &bytes[t * part..(t + 1) * part]);
+                let one = quantized(isa, &x[t * k..(t + 1) * k], 1, k);
                 let mut alone = vec![f32::NAN; rows];
-                linear.matmul_int8(isa, 0..rows, one, &mut alone);
+                linear.matmul_int8(isa, 0..rows, Activations::new(1, k, &one), &mut alone);
                 same(&alone, &out[t * rows..(t + 1) * rows], &what);
             }
             for start in (0..rows).step_by(PANEL) {
