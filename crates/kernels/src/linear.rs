@@ -116,19 +116,26 @@ pub(crate) trait Weights: Copy {
     fn panel<S: Lanes>(self, s: S, index: usize) -> Self::Panel<S>;
 }
 
-/// Sixteen rows of a weight matrix.
+/// Sixteen rows of a weight matrix, seen 32 columns at a time.
 pub(crate) trait Panel<S: Lanes> {
-    /// What the columns of a chunk share: scale, offset, table.
+    /// What 32 columns, or 16 of them, share: scale, offset, table.
     type Chunk: Copy;
-    /// Eight columns as they lie in memory.
+    /// 32 columns as they lie in memory.
+    type Lines: Copy;
+    /// Eight columns in registers.
     type Group: Copy;
-    /// How many groups of eight columns make a chunk: 4 or 2.
-    fn groups(&self) -> usize;
+    /// Whether chunks are 16 columns wide, not 32.
+    fn narrow(&self) -> bool {
+        false
+    }
     fn chunk(&self, s: S, chunk: usize) -> Self::Chunk;
-    /// `group` counts from the start of the panel.
-    fn group(&self, s: S, group: usize) -> Self::Group;
-    /// Asks for the memory that `group` a few KiB later will need.
-    fn prefetch(&self, s: S, group: usize);
+    /// Columns `32 * index` to `32 * index + 32`. Every check of a length is here and in `chunk`: a branch between the
+    /// sums would have the compiler keep operands alive up to it.
+    fn lines(&self, index: usize) -> Self::Lines;
+    /// Asks for the memory that lies [`AHEAD`] of these lines.
+    fn prefetch(&self, s: S, lines: Self::Lines);
+    /// Group `g` in 0..4.
+    fn group(&self, s: S, lines: Self::Lines, g: usize) -> Self::Group;
     /// Column `j` (0..8) of the group.
     fn column(&self, s: S, chunk: &Self::Chunk, group: &Self::Group, j: usize) -> S::F;
     /// `total` with the sum of a chunk added.
@@ -171,19 +178,15 @@ impl<W: Weights> Kernel for Product<'_, W> {
             let panel = self.weights.panel(s, index);
             let mut t = 0;
             while S::TILE >= 8 && self.n - t >= 8 {
-                self.tokens::<S, _, 8, 1>(s, &panel, index, t);
+                self.tokens::<S, _, 8>(s, &panel, index, t);
                 t += 8;
             }
             while S::TILE >= 4 && self.n - t >= 4 {
-                self.tokens::<S, _, 4, 1>(s, &panel, index, t);
+                self.tokens::<S, _, 4>(s, &panel, index, t);
                 t += 4;
             }
             while self.n > t {
-                if S::TILE == 1 {
-                    self.tokens::<S, _, 1, 1>(s, &panel, index, t);
-                } else {
-                    self.tokens::<S, _, 1, 4>(s, &panel, index, t);
-                }
+                self.tokens::<S, _, 1>(s, &panel, index, t);
                 t += 1;
             }
         }
@@ -191,81 +194,59 @@ impl<W: Weights> Kernel for Product<'_, W> {
 }
 
 impl<W: Weights> Product<'_, W> {
-    /// `T` tokens from `first` on against one panel, `C` chunks side by side.
+    /// `T` tokens from `first` on against one panel.
     #[inline(always)]
-    fn tokens<S: Lanes, P: Panel<S>, const T: usize, const C: usize>(
-        &mut self,
-        s: S,
-        panel: &P,
-        index: usize,
-        first: usize,
-    ) {
-        let width = 8 * panel.groups();
-        let (full, k) = (self.k / width, self.k);
-        let mut x: [&[[f32; 8]]; T] = [&[]; T];
-        let mut tail = [[[0.0; 8]; 4]; T];
+    fn tokens<S: Lanes, P: Panel<S>, const T: usize>(&mut self, s: S, panel: &P, index: usize, first: usize) {
+        let k = self.k;
+        let mut x: [&[[f32; 32]]; T] = [&[]; T];
+        let mut tail = [[[0.0; 32]; 1]; T];
         for t in 0..T {
-            let (whole, rest) = self.x[(first + t) * k..][..k].split_at(full * width);
-            x[t] = whole.as_chunks().0;
-            tail[t].as_flattened_mut()[..rest.len()].copy_from_slice(rest);
+            let (whole, rest) = self.x[(first + t) * k..][..k].as_chunks();
+            x[t] = whole;
+            tail[t][0][..rest.len()].copy_from_slice(rest);
         }
         let mut totals = [s.splat(0.0); T];
-        let mut chunk = 0;
-        while C > 1 && full - chunk >= C {
-            chunks::<S, P, T, C>(s, panel, chunk, chunk, &x, &mut totals);
-            chunk += C;
-        }
-        while chunk < k.div_ceil(width) {
-            let mut at = chunk;
-            if chunk == full {
-                at = 0;
-                for (x, tail) in x.iter_mut().zip(&tail) {
-                    *x = &tail[..panel.groups()];
-                }
+        for block in 0..k.div_ceil(32) {
+            let mut values = [&[0.0; 32]; T];
+            for t in 0..T {
+                values[t] = x[t].get(block).unwrap_or(&tail[t][0]);
             }
-            chunks::<S, P, T, 1>(s, panel, chunk, at, &x, &mut totals);
-            chunk += 1;
+            let halves = if panel.narrow() && k - 32 * block <= 16 { 1 } else { 2 };
+            add(s, panel, block, halves, &values, &mut totals);
         }
         let row = index * PANEL - self.rows.start;
         let width = self.rows.len();
-        for (t, &total) in totals.iter().enumerate() {
-            let out = &mut self.out[(first + t) * width..][row..width.min(row + PANEL)];
-            store_part(s, total, out);
+        for t in 0..T {
+            store_part(s, totals[t], &mut self.out[(first + t) * width..][row..width.min(row + PANEL)]);
         }
     }
 }
 
-/// Adds chunks `chunk..chunk + C` of a panel to the totals; `at` is where the first of them lies in `x`, in chunks.
+/// Adds columns `32 · block ..` of a panel to the totals, of narrow chunks so many `halves`.
 #[inline(always)]
-fn chunks<S: Lanes, P: Panel<S>, const T: usize, const C: usize>(
+fn add<S: Lanes, P: Panel<S>, const T: usize>(
     s: S,
     panel: &P,
-    chunk: usize,
-    at: usize,
-    x: &[&[[f32; 8]]; T],
+    block: usize,
+    halves: usize,
+    x: &[&[f32; 32]; T],
     totals: &mut [S::F; T],
 ) {
-    let mut shared = [panel.chunk(s, chunk); C];
-    for c in 1..C {
-        shared[c] = panel.chunk(s, chunk + c);
+    let narrow = panel.narrow();
+    let mut chunk = panel.chunk(s, if narrow { 2 * block } else { block });
+    let lines = panel.lines(block);
+    if T == 1 {
+        panel.prefetch(s, lines);
     }
-    let mut sums = [[s.splat(0.0); T]; C];
-    let groups = panel.groups();
-    for g in 0..groups {
-        for c in 0..C {
-            let group = panel.group(s, (chunk + c) * groups + g);
-            if T == 1 {
-                panel.prefetch(s, (chunk + c) * groups + g);
-            }
-            let mut values = [&[0.0; 8]; T];
-            for t in 0..T {
-                values[t] = &x[t][(at + c) * groups + g];
-            }
+    let mut sums = [s.splat(0.0); T];
+    for half in 0..2 {
+        for g in 2 * half..2 * half + 2 {
+            let group = panel.group(s, lines, g);
             macro_rules! columns {
                 ($($j:expr),*) => {$(
-                    let w = panel.column(s, &shared[c], &group, $j);
+                    let w = panel.column(s, &chunk, &group, $j);
                     for t in 0..T {
-                        sums[c][t] = s.fma(w, s.splat(values[t][$j]), sums[c][t]);
+                        sums[t] = s.fma(w, s.splat(x[t][8 * g + $j]), sums[t]);
                     }
                 )*};
             }
@@ -277,10 +258,18 @@ fn chunks<S: Lanes, P: Panel<S>, const T: usize, const C: usize>(
                 columns!(0, 1, 2, 3, 4, 5, 6, 7);
             }
         }
-    }
-    for c in 0..C {
-        for t in 0..T {
-            totals[t] = panel.close(s, &shared[c], sums[c][t], totals[t]);
+        if narrow && half == 0 {
+            for t in 0..T {
+                totals[t] = panel.close(s, &chunk, sums[t], totals[t]);
+                sums[t] = s.splat(0.0);
+            }
+            if halves == 1 {
+                return;
+            }
+            chunk = panel.chunk(s, 2 * block + 1);
         }
+    }
+    for t in 0..T {
+        totals[t] = panel.close(s, &chunk, sums[t], totals[t]);
     }
 }

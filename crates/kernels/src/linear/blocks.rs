@@ -32,7 +32,10 @@ pub struct BlockShape {
 impl BlockShape {
     /// Whether the kernels can compute with this shape.
     pub fn supported(&self) -> bool {
-        self.block > 0 && self.k.is_multiple_of(self.block) && (self.block == self.k || self.block.is_multiple_of(16))
+        self.block > 0
+            && self.k < 1 << 20
+            && self.k.is_multiple_of(self.block)
+            && (self.block == self.k || self.block.is_multiple_of(16))
     }
 
     /// Blocks per row.
@@ -65,6 +68,7 @@ impl BlockShape {
     }
 
     pub(crate) fn check(&self) {
+        assert!(self.k < 1 << 20, "{} columns are more than the kernels count", self.k);
         assert!(self.supported(), "blocks of {} columns of {} are not supported", self.block, self.k);
     }
 
@@ -99,10 +103,10 @@ pub(crate) struct Scales<'a> {
     scales: &'a [u8],
     offsets: &'a [u8],
     wide: bool,
-    /// How many chunks share a scale.
-    chunks: usize,
-    /// How many groups of eight columns make a chunk.
-    pub(crate) groups: usize,
+    /// Which block chunk `c` lies in: `c · per_chunk >> 32`, for fewer than 2^16 chunks.
+    per_chunk: u64,
+    /// Whether chunks are 16 columns wide, not 32.
+    pub(crate) narrow: bool,
 }
 
 impl<'a> Scales<'a> {
@@ -116,14 +120,14 @@ impl<'a> Scales<'a> {
             scales: &scales[index * size..][..size],
             offsets,
             wide: shape.scale == ScaleType::F32,
-            chunks: shape.block.div_ceil(width),
-            groups: width / 8,
+            per_chunk: (1_u64 << 32).div_ceil(shape.block.div_ceil(width) as u64),
+            narrow: shape.narrow(),
         }
     }
 
     #[inline(always)]
     fn block(&self, chunk: usize) -> usize {
-        if self.chunks == 1 { chunk } else { chunk / self.chunks }
+        ((chunk as u64 * self.per_chunk) >> 32) as usize
     }
 
     #[inline(always)]

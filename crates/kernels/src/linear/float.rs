@@ -83,23 +83,23 @@ macro_rules! float {
 
         impl<'a, S: Lanes> Panel<S> for $name<'a> {
             type Chunk = ();
+            type Lines = &'a [[[u8; PANEL * $size]; 8]; 4];
             type Group = &'a [[u8; PANEL * $size]; 8];
-            #[inline(always)]
-            fn groups(&self) -> usize {
-                4
-            }
             #[inline(always)]
             fn chunk(&self, _s: S, _chunk: usize) {}
             #[inline(always)]
-            fn group(&self, _s: S, group: usize) -> Self::Group {
-                &self.groups[group]
+            fn lines(&self, index: usize) -> Self::Lines {
+                &self.groups.as_chunks().0[index]
             }
             #[inline(always)]
-            fn prefetch(&self, s: S, group: usize) {
-                let bytes = self.groups[group].as_flattened();
-                for line in 0..8 * PANEL * $size / 64 {
-                    s.prefetch(bytes, AHEAD + 64 * line);
+            fn prefetch(&self, s: S, lines: Self::Lines) {
+                for line in 0..32 * PANEL * $size / 64 {
+                    s.prefetch(&lines[0][0], AHEAD + 64 * line);
                 }
+            }
+            #[inline(always)]
+            fn group(&self, _s: S, lines: Self::Lines, g: usize) -> Self::Group {
+                &lines[g]
             }
             #[inline(always)]
             fn column(&self, s: S, _chunk: &(), group: &Self::Group, j: usize) -> S::F {

@@ -29,18 +29,22 @@ use std::ops::Range;
 /// Columns that share a scale of the activations.
 pub const BLOCK: usize = 32;
 
-/// A block in words of four bytes, little endian: 32 signed bytes, the scale as f32, the sum of the bytes as i32, and that
-/// sum times -8 and times -128: where a sum of products may start so as to take a bias away.
-type Record = [[u8; 4]; 12];
+/// A block in words of four bytes, little endian: 32 signed bytes, the scale as f32, the sum of the bytes as i32, and
+/// multiples of that sum, where sums of products may start so as to take a bias away. As long as a cache line.
+type Record = [[u8; 4]; 16];
 
 /// Where in a record the scale is.
 const SCALE: usize = 8;
-/// Where in a record the sum is.
+/// Where the sum is.
 const SUM: usize = 9;
-/// Where in a record the sum times -8 is.
-const LESS_8: usize = 10;
-/// Where in a record the sum times -128 is.
-const LESS_128: usize = 11;
+/// Where 0 is.
+pub(super) const ZERO: usize = 10;
+/// Where -8 times the sum is.
+pub(super) const LESS_8: usize = 11;
+/// Where -128 times the sum is.
+pub(super) const LESS_128: usize = 12;
+/// Where 128 times the sum is.
+pub(super) const MORE_128: usize = 13;
 
 /// Tokens that lie together: record `block · TOKENS + token`. The last ones lie together in a smaller number.
 const TOKENS: usize = 8;
@@ -142,20 +146,23 @@ fn quantize<S: Lanes>(s: S, x: &[f32], record: &mut Record) {
     let (a, b) = (s.round(s.mul(a, factor)), s.round(s.mul(b, factor)));
     let sum = s.sum(s.add(a, b));
     if sum.is_nan() {
-        *record = [[0; 4]; 12];
+        *record = [[0; 4]; 16];
         record[SCALE] = f32::NAN.to_le_bytes();
         return;
     }
     let [low, high, ..] = record.as_flattened_mut().as_chunks_mut::<16>().0 else {
-        unreachable!("a record is three times 16 bytes")
+        unreachable!("a record is four times 16 bytes")
     };
     s.store_bytes(s.to_i32(a), low);
     s.store_bytes(s.to_i32(b), high);
     let sum = sum as i32;
     record[SCALE] = scale.to_le_bytes();
     record[SUM] = sum.to_le_bytes();
+    record[ZERO] = [0; 4];
     record[LESS_8] = (sum * -8).to_le_bytes();
     record[LESS_128] = (sum * -128).to_le_bytes();
+    record[MORE_128] = (sum * 128).to_le_bytes();
+    record[14..].fill([0; 4]);
 }
 
 /// A kind of packed weights that are integers.
@@ -164,21 +171,12 @@ pub(crate) trait IntegerWeights: Copy {
     fn integers<S: Lanes>(self, s: S, index: usize) -> Self::Integers<S>;
 }
 
-/// Where a sum of products starts, so that the bias of the weights is taken away: at so many times the sum of activations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Start {
-    Zero,
-    Less8,
-    Less128,
-    More128,
-}
-
 /// Sixteen rows of integer weights.
 pub(crate) trait IntegerPanel<S: Lanes>: Panel<S> {
     /// Whether the weights fit in four bits.
     const NIBBLES: bool;
-    /// Where the sums start, for dot products that take bytes as unsigned, or 128 less.
-    fn start(&self, unsigned: bool) -> Start;
+    /// Where in a record the sums start.
+    fn start(&self) -> usize;
     /// Columns 0..4 and 4..8 of a group, four bytes a lane, unsigned.
     fn bytes(&self, s: S, group: &Self::Group) -> [S::I; 2];
     /// What is to be taken away from the weights of a row and chunk, where that differs.
@@ -202,19 +200,15 @@ impl<W: IntegerWeights> Kernel for IntegerProduct<'_, '_, W> {
             let panel = self.weights.integers(s, index);
             let mut t = 0;
             while S::TILE >= 8 && n - t >= 8 {
-                self.tokens::<S, _, 8, 1>(s, &panel, index, t);
+                self.tokens::<S, _, 8>(s, &panel, index, t);
                 t += 8;
             }
             while S::TILE >= 4 && n - t >= 4 {
-                self.tokens::<S, _, 4, 1>(s, &panel, index, t);
+                self.tokens::<S, _, 4>(s, &panel, index, t);
                 t += 4;
             }
             while n > t {
-                if S::TILE == 1 {
-                    self.tokens::<S, _, 1, 1>(s, &panel, index, t);
-                } else {
-                    self.tokens::<S, _, 1, 4>(s, &panel, index, t);
-                }
+                self.tokens::<S, _, 1>(s, &panel, index, t);
                 t += 1;
             }
         }
@@ -222,27 +216,16 @@ impl<W: IntegerWeights> Kernel for IntegerProduct<'_, '_, W> {
 }
 
 impl<W: IntegerWeights> IntegerProduct<'_, '_, W> {
-    /// `T` tokens from `first` on against one panel, `C` blocks side by side.
+    /// `T` tokens from `first` on against one panel.
     #[inline(always)]
-    fn tokens<S: Lanes, P: IntegerPanel<S>, const T: usize, const C: usize>(
-        &mut self,
-        s: S,
-        panel: &P,
-        index: usize,
-        first: usize,
-    ) {
+    fn tokens<S: Lanes, P: IntegerPanel<S>, const T: usize>(&mut self, s: S, panel: &P, index: usize, first: usize) {
         let all = self.x.k.div_ceil(BLOCK);
         let (start, beside) = together(self.x.n, first);
-        let x = Tile { records: &self.x.records[start * all..][..all * beside], beside, at: first - start };
+        let records = &self.x.records[start * all..][..all * beside];
         let mut totals = [s.splat(0.0); T];
-        let mut block = 0;
-        while C > 1 && all - block >= C {
-            blocks::<S, P, T, C>(s, panel, block, x, &mut totals);
-            block += C;
-        }
-        while block < all {
-            blocks::<S, P, T, 1>(s, panel, block, x, &mut totals);
-            block += 1;
+        for (block, records) in records.chunks_exact(beside).enumerate() {
+            let tile = records[first - start..].first_chunk();
+            add::<S, P, T>(s, panel, block, tile.expect("the tokens of a tile lie together"), &mut totals);
         }
         let row = index * PANEL - self.rows.start;
         let width = self.rows.len();
@@ -252,78 +235,46 @@ impl<W: IntegerWeights> IntegerProduct<'_, '_, W> {
     }
 }
 
-/// Tokens `at..` of those that lie together.
-#[derive(Clone, Copy)]
-struct Tile<'a> {
-    records: &'a [Record],
-    beside: usize,
-    at: usize,
-}
-
-impl<'a> Tile<'a> {
-    #[inline(always)]
-    fn block<const T: usize>(self, block: usize) -> &'a [Record; T] {
-        let tokens = self.records[block * self.beside + self.at..].first_chunk();
-        tokens.expect("the tokens of a tile lie together")
-    }
-}
-
-/// Adds blocks `block..block + C` of a panel to the totals.
+/// Adds a block of a panel to the totals.
 #[inline(always)]
-fn blocks<S: Lanes, P: IntegerPanel<S>, const T: usize, const C: usize>(
+fn add<S: Lanes, P: IntegerPanel<S>, const T: usize>(
     s: S,
     panel: &P,
     block: usize,
-    x: Tile<'_>,
+    x: &[Record; T],
     totals: &mut [S::F; T],
 ) {
-    // All that is checked against lengths comes first: a branch after the dot products would have the compiler keep every
-    // operand alive up to it.
-    let mut chunks = [panel.chunk(s, block); C];
-    let mut records = [&[[[0; 4]; 12]; T]; C];
-    let mut sums = [[s.isplat(0); T]; C];
-    for c in 0..C {
-        chunks[c] = panel.chunk(s, block + c);
-        records[c] = x.block(block + c);
-        for t in 0..T {
-            let start = match panel.start(S::UNSIGNED) {
-                Start::Zero => 0,
-                Start::Less8 => i32::from_le_bytes(records[c][t][LESS_8]),
-                Start::Less128 => i32::from_le_bytes(records[c][t][LESS_128]),
-                Start::More128 => -i32::from_le_bytes(records[c][t][LESS_128]),
-            };
-            sums[c][t] = s.isplat(start);
-        }
+    let chunk = panel.chunk(s, block);
+    let lines = panel.lines(block);
+    if T == 1 {
+        panel.prefetch(s, lines);
+    }
+    let start = panel.start() & 15;
+    let mut sums = [s.isplat(0); T];
+    for t in 0..T {
+        sums[t] = s.isplat(i32::from_le_bytes(x[t][start]));
     }
     for g in 0..4 {
-        for c in 0..C {
-            let at = (block + c) * 4 + g;
-            let group = panel.group(s, at);
-            if T == 1 {
-                panel.prefetch(s, at);
-            }
-            let [low, high] = panel.bytes(s, &group);
-            for t in 0..T {
-                let first = s.isplat(i32::from_le_bytes(records[c][t][2 * g]));
-                let second = s.isplat(i32::from_le_bytes(records[c][t][2 * g + 1]));
-                if P::NIBBLES {
-                    sums[c][t] = s.dot_nibbles(s.dot_nibbles(sums[c][t], low, first), high, second);
-                } else {
-                    sums[c][t] = s.dot_bytes(s.dot_bytes(sums[c][t], low, first), high, second);
-                }
+        let group = panel.group(s, lines, g);
+        let [low, high] = panel.bytes(s, &group);
+        for t in 0..T {
+            let first = s.isplat(i32::from_le_bytes(x[t][2 * g]));
+            let second = s.isplat(i32::from_le_bytes(x[t][2 * g + 1]));
+            if P::NIBBLES {
+                sums[t] = s.dot_nibbles(s.dot_nibbles(sums[t], low, first), high, second);
+            } else {
+                sums[t] = s.dot_bytes(s.dot_bytes(sums[t], low, first), high, second);
             }
         }
     }
-    for c in 0..C {
-        for t in 0..T {
-            let mut value = s.to_f32(sums[c][t]);
-            if let Some(offset) = panel.offset(&chunks[c]) {
-                let sum = i32::from_le_bytes(records[c][t][SUM]) as f32;
-                value = s.fma(offset, s.splat(-sum), value);
-            }
-            let value = s.mul(value, s.splat(f32::from_le_bytes(records[c][t][SCALE])));
-            totals[t] = panel.close(s, &chunks[c], value, totals[t]);
+    for t in 0..T {
+        let mut value = s.to_f32(sums[t]);
+        if let Some(offset) = panel.offset(&chunk) {
+            let sum = i32::from_le_bytes(x[t][SUM]) as f32;
+            value = s.fma(offset, s.splat(-sum), value);
         }
+        let value = s.mul(value, s.splat(f32::from_le_bytes(x[t][SCALE])));
+        totals[t] = panel.close(s, &chunk, value, totals[t]);
     }
 }
 

@@ -279,12 +279,9 @@ impl<I, const BITS: usize, const LOOKUP: bool> PanelView<'_, I, BITS, LOOKUP> {
 impl<'a, S: Lanes, const BITS: usize, const LOOKUP: bool> Panel<S> for PanelView<'a, S::I, BITS, LOOKUP> {
     /// The table: in a register, and in memory.
     type Chunk = (S::F, &'a [[u8; 4]]);
+    type Lines = &'a [[u8; 64]];
     /// The low and the high parts, shifted so that the first column of the group is at the bottom.
     type Group = [S::I; 2];
-    #[inline(always)]
-    fn groups(&self) -> usize {
-        4
-    }
     #[inline(always)]
     fn chunk(&self, s: S, chunk: usize) -> Self::Chunk {
         let table = &self.tables[chunk / self.chunks * self.entries..][..self.entries];
@@ -294,9 +291,17 @@ impl<'a, S: Lanes, const BITS: usize, const LOOKUP: bool> Panel<S> for PanelView
         }
     }
     #[inline(always)]
-    fn group(&self, s: S, group: usize) -> [S::I; 2] {
-        let lines = &self.lines[group / 4 * self.bits()..][..self.bits()];
-        let g = group % 4;
+    fn lines(&self, index: usize) -> Self::Lines {
+        &self.lines[index * self.bits()..][..self.bits()]
+    }
+    #[inline(always)]
+    fn prefetch(&self, s: S, lines: Self::Lines) {
+        for line in 0..self.bits() {
+            s.prefetch(&lines[0], AHEAD + 64 * line);
+        }
+    }
+    #[inline(always)]
+    fn group(&self, s: S, lines: Self::Lines, g: usize) -> [S::I; 2] {
         macro_rules! one {
             ($line:literal) => {
                 s.shr(s.iload(&lines[$line]), 8 * g as u32)
@@ -314,15 +319,6 @@ impl<'a, S: Lanes, const BITS: usize, const LOOKUP: bool> Panel<S> for PanelView
             4 => [s.iload(&lines[g]); 2],
             6 => [s.iload(&lines[g]), two!(4)],
             _ => [s.iload(&lines[2 * g]), s.iload(&lines[2 * g + 1])],
-        }
-    }
-    #[inline(always)]
-    fn prefetch(&self, s: S, group: usize) {
-        let bits = self.bits();
-        let bytes = &self.lines[group / 4 * bits + group % 4 * bits / 4];
-        s.prefetch(bytes, AHEAD);
-        if bits > 4 {
-            s.prefetch(bytes, AHEAD + 64);
         }
     }
     #[inline(always)]

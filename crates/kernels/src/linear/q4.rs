@@ -9,7 +9,7 @@
 //! conversion and a subtraction, per sixteen weights.
 
 use super::blocks::{BlockShape, Scales};
-use super::integer::{Activations, IntegerPanel, IntegerProduct, IntegerWeights, Start};
+use super::integer::{self, Activations, IntegerPanel, IntegerProduct, IntegerWeights};
 use super::{AHEAD, PANEL, Panel, Product, Weights, check};
 use crate::buffer::{Buffer, round_up};
 use crate::isa::Isa;
@@ -131,6 +131,11 @@ fn bias(signed: bool) -> f32 {
     if signed { 8.0 } else { 0.0 }
 }
 
+/// Where integer sums start, for weights that are moved up or not.
+fn start(moved: bool, _unsigned: bool) -> usize {
+    if moved { integer::LESS_8 } else { integer::ZERO }
+}
+
 /// The weights, with what the inner loop must know at compile time.
 #[derive(Clone, Copy)]
 struct View<'a, const OFFSETS: bool>(LinearQ4<'a>);
@@ -140,23 +145,23 @@ impl<'a, const OFFSETS: bool> Weights for View<'a, OFFSETS> {
     #[inline(always)]
     fn panel<S: Lanes>(self, s: S, index: usize) -> Self::Panel<S> {
         let w = self.0;
-        let panel = round_up(w.shape.k, 32) / 8;
+        let panel = w.shape.k.div_ceil(32);
         PanelView {
-            groups: &w.groups[index * panel..][..panel],
+            groups: &w.groups.as_chunks().0[index * panel..][..panel],
             scales: Scales::panel(&w.shape, w.scales, w.offsets, index),
             fixed: fixed(s, w.bias),
-            moved: !OFFSETS && w.bias != 0.0,
+            start: start(!OFFSETS && w.bias != 0.0, S::UNSIGNED),
         }
     }
 }
 
 struct PanelView<'a, F, const OFFSETS: bool> {
-    groups: &'a [[u8; GROUP]],
+    groups: &'a [[[u8; GROUP]; 4]],
     scales: Scales<'a>,
     /// What takes the offset away when all weights have the same.
     fixed: F,
-    /// Whether the weights are signed, moved up, all by the same.
-    moved: bool,
+    /// Where integer sums start.
+    start: usize,
 }
 
 #[inline(always)]
@@ -165,12 +170,17 @@ fn fixed<S: Lanes>(s: S, bias: f32) -> S::F {
 }
 
 impl<'a, S: Lanes, const OFFSETS: bool> Panel<S> for PanelView<'a, S::F, OFFSETS> {
+    type Lines = &'a [[u8; GROUP]; 4];
     /// Scale and offset.
     type Chunk = (S::F, S::F);
     type Group = S::I;
     #[inline(always)]
-    fn groups(&self) -> usize {
-        self.scales.groups
+    fn narrow(&self) -> bool {
+        self.scales.narrow
+    }
+    #[inline(always)]
+    fn lines(&self, index: usize) -> Self::Lines {
+        &self.groups[index]
     }
     #[inline(always)]
     fn chunk(&self, s: S, chunk: usize) -> Self::Chunk {
@@ -178,12 +188,14 @@ impl<'a, S: Lanes, const OFFSETS: bool> Panel<S> for PanelView<'a, S::F, OFFSETS
         (self.scales.scale(s, chunk), offset)
     }
     #[inline(always)]
-    fn group(&self, s: S, group: usize) -> S::I {
-        s.iload(&self.groups[group])
+    fn prefetch(&self, s: S, lines: Self::Lines) {
+        for line in 0..4 {
+            s.prefetch(&lines[0], AHEAD + 64 * line);
+        }
     }
     #[inline(always)]
-    fn prefetch(&self, s: S, group: usize) {
-        s.prefetch(&self.groups[group], AHEAD);
+    fn group(&self, s: S, lines: Self::Lines, g: usize) -> S::I {
+        s.iload(&lines[g])
     }
     #[inline(always)]
     fn column(&self, s: S, chunk: &Self::Chunk, group: &S::I, j: usize) -> S::F {
@@ -211,8 +223,8 @@ impl<'a, const OFFSETS: bool> IntegerWeights for View<'a, OFFSETS> {
 impl<S: Lanes, const OFFSETS: bool> IntegerPanel<S> for PanelView<'_, S::F, OFFSETS> {
     const NIBBLES: bool = true;
     #[inline(always)]
-    fn start(&self, _unsigned: bool) -> Start {
-        if self.moved { Start::Less8 } else { Start::Zero }
+    fn start(&self) -> usize {
+        self.start
     }
     #[inline(always)]
     fn bytes(&self, s: S, group: &Self::Group) -> [S::I; 2] {

@@ -8,7 +8,7 @@
 //! subtraction per sixteen weights.
 
 use super::blocks::{BlockShape, Scales};
-use super::integer::{Activations, IntegerPanel, IntegerProduct, IntegerWeights, Start};
+use super::integer::{self, Activations, IntegerPanel, IntegerProduct, IntegerWeights};
 use super::{AHEAD, PANEL, Panel, Product, Weights, check};
 use crate::buffer::{Buffer, round_up};
 use crate::isa::Isa;
@@ -126,6 +126,15 @@ fn bias(signed: bool) -> f32 {
     if signed { 128.0 } else { 0.0 }
 }
 
+/// Where integer sums start, for weights that are moved up or not, and dot products that take them as unsigned or 128 less.
+fn start(moved: bool, unsigned: bool) -> usize {
+    match (moved, unsigned) {
+        (true, true) => integer::LESS_128,
+        (false, false) => integer::MORE_128,
+        _ => integer::ZERO,
+    }
+}
+
 /// The weights, with what the inner loop must know at compile time.
 #[derive(Clone, Copy)]
 struct View<'a, const OFFSETS: bool>(LinearQ8<'a>);
@@ -135,23 +144,23 @@ impl<'a, const OFFSETS: bool> Weights for View<'a, OFFSETS> {
     #[inline(always)]
     fn panel<S: Lanes>(self, s: S, index: usize) -> Self::Panel<S> {
         let w = self.0;
-        let panel = round_up(w.shape.k, 32) / 8;
+        let panel = w.shape.k.div_ceil(32);
         PanelView {
-            groups: &w.groups[index * panel..][..panel],
+            groups: &w.groups.as_chunks().0[index * panel..][..panel],
             scales: Scales::panel(&w.shape, w.scales, w.offsets, index),
             fixed: fixed(s, w.bias),
-            moved: !OFFSETS && w.bias != 0.0,
+            start: start(!OFFSETS && w.bias != 0.0, S::UNSIGNED),
         }
     }
 }
 
 struct PanelView<'a, F, const OFFSETS: bool> {
-    groups: &'a [[u8; GROUP]],
+    groups: &'a [[[u8; GROUP]; 4]],
     scales: Scales<'a>,
     /// What takes the offset away when all weights have the same.
     fixed: F,
-    /// Whether the weights are signed, moved up, all by the same.
-    moved: bool,
+    /// Where integer sums start.
+    start: usize,
 }
 
 /// 2^23: an integer below it in the low bits of the mantissa makes the float 2^23 + integer.
@@ -163,12 +172,17 @@ fn fixed<S: Lanes>(s: S, bias: f32) -> S::F {
 }
 
 impl<'a, S: Lanes, const OFFSETS: bool> Panel<S> for PanelView<'a, S::F, OFFSETS> {
+    type Lines = &'a [[u8; GROUP]; 4];
     /// Scale and offset.
     type Chunk = (S::F, S::F);
     type Group = [S::I; 2];
     #[inline(always)]
-    fn groups(&self) -> usize {
-        self.scales.groups
+    fn narrow(&self) -> bool {
+        self.scales.narrow
+    }
+    #[inline(always)]
+    fn lines(&self, index: usize) -> Self::Lines {
+        &self.groups[index]
     }
     #[inline(always)]
     fn chunk(&self, s: S, chunk: usize) -> Self::Chunk {
@@ -176,14 +190,15 @@ impl<'a, S: Lanes, const OFFSETS: bool> Panel<S> for PanelView<'a, S::F, OFFSETS
         (self.scales.scale(s, chunk), offset)
     }
     #[inline(always)]
-    fn group(&self, s: S, group: usize) -> [S::I; 2] {
-        let lines = self.groups[group].as_chunks::<64>().0;
-        [s.iload(&lines[0]), s.iload(&lines[1])]
+    fn prefetch(&self, s: S, lines: Self::Lines) {
+        for line in 0..8 {
+            s.prefetch(&lines[0], AHEAD + 64 * line);
+        }
     }
     #[inline(always)]
-    fn prefetch(&self, s: S, group: usize) {
-        s.prefetch(&self.groups[group], AHEAD);
-        s.prefetch(&self.groups[group], AHEAD + 64);
+    fn group(&self, s: S, lines: Self::Lines, g: usize) -> [S::I; 2] {
+        let lines = lines[g].as_chunks::<64>().0;
+        [s.iload(&lines[0]), s.iload(&lines[1])]
     }
     #[inline(always)]
     fn column(&self, s: S, chunk: &Self::Chunk, group: &[S::I; 2], j: usize) -> S::F {
@@ -211,12 +226,8 @@ impl<'a, const OFFSETS: bool> IntegerWeights for View<'a, OFFSETS> {
 impl<S: Lanes, const OFFSETS: bool> IntegerPanel<S> for PanelView<'_, S::F, OFFSETS> {
     const NIBBLES: bool = false;
     #[inline(always)]
-    fn start(&self, unsigned: bool) -> Start {
-        match (self.moved, unsigned) {
-            (true, true) => Start::Less128,
-            (false, false) => Start::More128,
-            _ => Start::Zero,
-        }
+    fn start(&self) -> usize {
+        self.start
     }
     #[inline(always)]
     fn bytes(&self, _s: S, group: &Self::Group) -> [S::I; 2] {
