@@ -5,6 +5,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+pub mod coremltools;
+pub mod fixtures;
 pub mod fuzz;
 pub mod licences;
 pub mod ops;

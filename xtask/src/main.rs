@@ -61,6 +61,23 @@ enum Chore {
     FuzzSeeds,
     /// Write docs/ops.md from the operations.
     Ops,
+    /// Write the tiny chat model of goldens/tiny again.
+    Fixtures {
+        /// Only say what is different from what is there.
+        #[arg(long)]
+        check: bool,
+        /// Only look for another seed, among so many after the present one.
+        #[arg(long, value_name = "SEEDS")]
+        search: Option<u64>,
+    },
+    /// Have coremltools load a package, check every operation of it and compare the weights.
+    Coremltools {
+        /// The package, or the folder of a converted model.
+        package: std::path::PathBuf,
+        /// The checkpoint that it was made from, a Hugging Face folder: weights must be the same.
+        #[arg(long)]
+        checkpoint: Option<std::path::PathBuf>,
+    },
     /// Fetch the GGUF file that the references were made from, and print its path.
     Model,
 }
@@ -93,6 +110,22 @@ fn main() -> Result<ExitCode> {
         Chore::Ops => {
             xtask::ops::write()?;
             Vec::new()
+        }
+        Chore::Fixtures { check: true, .. } => xtask::fixtures::check()?,
+        Chore::Fixtures { search: Some(seeds), .. } => {
+            let from = xtask::fixtures::SEED + 1;
+            match xtask::fixtures::search(from..from + seeds)? {
+                Some((seed, margin)) => writeln!(out, "seed {seed}: every token leads by {margin} at least")?,
+                None => writeln!(out, "none of them")?,
+            }
+            Vec::new()
+        }
+        Chore::Fixtures { .. } => {
+            xtask::fixtures::write(&xtask::fixtures::folder())?;
+            Vec::new()
+        }
+        Chore::Coremltools { package, checkpoint } => {
+            xtask::coremltools::check(&package, checkpoint.as_deref())?.into_iter().collect()
         }
         Chore::Model => {
             let model = anemone_cli::acquire::reference_model(&anemone_cli::acquire::Terminal::default())?;

@@ -1,10 +1,11 @@
 //! Good inputs to begin with: made here, or taken from the fixtures.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
 use anemone_mil::text;
-use anemone_package::Package;
+use anemone_package::{Package, bundle};
 use anyhow::{Context, Result, bail};
 
 use super::gguf::{Vocabulary, llama};
@@ -58,6 +59,8 @@ pub fn seeds(target: &Target) -> Result<Vec<(String, Vec<u8>)>> {
         ]),
         "safetensors" => named(vec![("llama", safetensors())]),
         "config" => named(vec![("llama", CONFIG.into())]),
+        "index" => named(vec![("llama", index().into_bytes())]),
+        "bundle" => named(vec![("tiny", fs::read(crate::fixtures::folder().join("model").join(bundle::MANIFEST))?)]),
         "tokenizer" => tokenizers()?,
         "template" => named(vec![("chatml", TEMPLATE.into()), ("macros", MACROS.into())]),
         other => bail!("the target {other} has no seeds: say in {} where they come from", file!()),
@@ -79,10 +82,11 @@ fn packages() -> Result<Vec<(String, PathBuf)>> {
             found.push((entry.file_name().to_string_lossy().into_owned(), package));
         }
     }
-    found.sort();
     if found.is_empty() {
         bail!("{} holds no packages", folder.display());
     }
+    found.push(("tiny".to_owned(), crate::fixtures::folder().join("model").join(bundle::PACKAGE)));
+    found.sort();
     Ok(found)
 }
 
@@ -158,7 +162,20 @@ fn tokenizers() -> Result<Vec<(String, Vec<u8>)>> {
         let files = source.tokenizer().with_context(|| format!("the seed {name}"))?;
         seeds.push((name.to_owned(), files.json.into_bytes()));
     }
+    let tiny = crate::fixtures::folder().join("model").join(bundle::TOKENIZER);
+    seeds.push(("tiny".to_owned(), fs::read(tiny)?));
     Ok(seeds)
+}
+
+/// The file that `index()` names for every tensor.
+pub(super) const SHARD: &str = "model-00001-of-00001.safetensors";
+
+/// The index of the tensors of `safetensors()`.
+fn index() -> String {
+    let file = safetensors();
+    let tensors = safetensors::SafeTensors::deserialize(&file).expect("it was written well");
+    let map: BTreeMap<&str, &str> = tensors.names().into_iter().map(|name| (name, SHARD)).collect();
+    serde_json::json!({"metadata": {"total_size": file.len()}, "weight_map": map}).to_string()
 }
 
 /// The weights of `CONFIG`'s model.

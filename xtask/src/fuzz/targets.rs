@@ -1,6 +1,7 @@
 //! The targets. Each goes as far into the library as bytes from outside go.
 
 use std::cell::OnceCell;
+use std::path::Path;
 
 use anemone_convert::Source;
 use anemone_convert::source::gguf::Gguf;
@@ -58,6 +59,8 @@ pub(super) const TARGETS: &[Target] = &[
         memory_fixed: 64 * MIB,
         weight: 2,
     },
+    Target { name: "index", run: index, shape: Shape::Text, memory_per_byte: 1024, memory_fixed: 64 * MIB, weight: 1 },
+    Target { name: "bundle", run: bundle, shape: Shape::Text, memory_per_byte: 64, memory_fixed: MIB, weight: 1 },
     Target {
         name: "tokenizer",
         run: tokenizer,
@@ -208,13 +211,33 @@ fn config(input: &[u8]) {
     });
 }
 
-/// Fills a folder, which is made once a thread, and opens it as a checkpoint.
-fn in_folder(fill: impl FnOnce(&std::path::Path)) {
-    thread_local! {
-        static FOLDER: OnceCell<tempfile::TempDir> = const { OnceCell::new() };
-    }
-    FOLDER.with(|folder| {
-        let folder = folder.get_or_init(temporary).path();
+/// The index of weights in several files, in a folder whose other files are well.
+fn index(input: &[u8]) {
+    in_folder(|folder| {
+        let _ = std::fs::remove_file(folder.join("model.safetensors"));
+        std::fs::write(folder.join("config.json"), super::seeds::CONFIG).expect("the disk takes it");
+        std::fs::write(folder.join(super::seeds::SHARD), super::seeds::safetensors()).expect("the disk takes it");
+        std::fs::write(folder.join("model.safetensors.index.json"), input).expect("the disk takes it");
+    });
+}
+
+/// The manifest of a converted model, and the files it names.
+fn bundle(input: &[u8]) {
+    in_a_folder(|folder| {
+        std::fs::write(folder.join(anemone_package::bundle::MANIFEST), input).expect("the disk takes it");
+        if let Ok(manifest) = anemone_package::bundle::BundleManifest::read(folder) {
+            drop(manifest.check_files(folder));
+            std::fs::write(folder.join(anemone_package::bundle::MANIFEST), manifest.to_json())
+                .expect("the disk takes it");
+            let again = anemone_package::bundle::BundleManifest::read(folder);
+            assert_eq!(again.expect("what we write we can read"), manifest, "and is the same");
+        }
+    });
+}
+
+/// Fills a folder and opens it as a checkpoint.
+fn in_folder(fill: impl FnOnce(&Path)) {
+    in_a_folder(|folder| {
         fill(folder);
         if let Ok(source) = Source::open(folder) {
             checkpoint(&source);
@@ -222,9 +245,17 @@ fn in_folder(fill: impl FnOnce(&std::path::Path)) {
     });
 }
 
+/// Works in a folder that is made once a thread.
+fn in_a_folder(work: impl FnOnce(&Path)) {
+    thread_local! {
+        static FOLDER: OnceCell<tempfile::TempDir> = const { OnceCell::new() };
+    }
+    FOLDER.with(|folder| work(folder.get_or_init(temporary).path()));
+}
+
 /// A folder in memory, where there is one.
 fn temporary() -> tempfile::TempDir {
-    let memory = std::path::Path::new("/dev/shm");
+    let memory = Path::new("/dev/shm");
     let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
     folder.expect("there is a place for temporary files")
 }

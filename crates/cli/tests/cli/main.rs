@@ -9,5 +9,6 @@ mod models;
 mod predict;
 mod run;
 mod support;
+mod tiny;
 #[cfg(unix)]
 mod typed;
