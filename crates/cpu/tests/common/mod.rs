@@ -1,4 +1,5 @@
 //! Packages that Anemone did not make, with the outputs that PyTorch gives, and two executors to drive them.
+#![allow(dead_code, reason = "each test binary uses its part")]
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,7 +9,7 @@ use anemone_cpu::{Instance, Plan, PlanOptions, Pool, State, Varying};
 use anemone_mil::interpret::{Interpreter, Tensors};
 use anemone_mil::lower::PackCache;
 use anemone_mil::model::Model;
-use anemone_mil::{DType, Data, DataMut, Tensor};
+use anemone_mil::{DType, Data, DataMut, Function, Tensor};
 use anemone_package::Package;
 use safetensors::SafeTensors;
 
@@ -117,6 +118,23 @@ impl<'m> Planned<'m> {
         Self { model, cache, pool, instances: BTreeMap::new(), state: None, varying }
     }
 
+    /// The plans made so far.
+    pub(crate) fn plans(&self) -> impl Iterator<Item = &Arc<Plan>> {
+        self.instances.values().map(Instance::plan)
+    }
+
+    /// A new instance of a function for inputs of these shapes, which it holds.
+    pub(crate) fn instance(&self, function: &str, inputs: &Tensors) -> Instance {
+        let f = &self.model.program.functions[function];
+        let plan = Plan::new(f, &self.options(inputs), &self.cache).unwrap_or_else(|e| panic!("{function}: {e}"));
+        let mut instance = Instance::new(Arc::new(plan), self.pool.clone());
+        if let Some((name, _)) = self.varying {
+            instance.set_extent(*inputs[name].ty.shape.last().unwrap()).unwrap();
+        }
+        fill(&mut instance, inputs);
+        instance
+    }
+
     fn options(&self, inputs: &Tensors) -> PlanOptions {
         let shapes = inputs.iter().map(|(n, t)| (n.clone(), t.ty.shape.to_vec())).collect();
         let varying = self.varying.map(|(name, high)| {
@@ -135,24 +153,14 @@ impl Executor for Planned<'_> {
         let extent = self.varying.map(|(name, _)| shapes.get_mut(name).and_then(Vec::pop).unwrap());
         let key = format!("{function} {shapes:?}");
         if !self.instances.contains_key(&key) {
-            let f = &self.model.program.functions[function];
-            let plan = Plan::new(f, &self.options(inputs), &self.cache).unwrap_or_else(|e| panic!("{function}: {e}"));
-            let instance = Instance::new(Arc::new(plan), self.pool.clone());
+            let instance = self.instance(function, inputs);
             self.instances.insert(key.clone(), instance);
         }
         let instance = self.instances.get_mut(&key).unwrap();
         if let Some(extent) = extent {
             instance.set_extent(extent).unwrap();
         }
-        for (name, tensor) in inputs {
-            let index = instance.input_index(name).unwrap_or_else(|| panic!("no input {name}"));
-            assert_eq!(instance.input_shape(index), tensor.ty.shape.as_slice(), "{name}");
-            match instance.input_mut(index) {
-                DataMut::F32(v) => v.copy_from_slice(tensor.as_f32().unwrap()),
-                DataMut::I32(v) => v.copy_from_slice(tensor.as_i32().unwrap()),
-                DataMut::Bool(v) => v.copy_from_slice(tensor.as_bool().unwrap()),
-            }
-        }
+        fill(instance, inputs);
         let layout = instance.plan().states().clone();
         let state = self.state.get_or_insert_with(|| State::new(layout));
         instance.run(state).unwrap_or_else(|e| panic!("{function}: {e}"));
@@ -178,6 +186,27 @@ impl Executor for Planned<'_> {
     }
 }
 
+fn fill(instance: &mut Instance, inputs: &Tensors) {
+    for (name, tensor) in inputs {
+        let index = instance.input_index(name).unwrap_or_else(|| panic!("no input {name}"));
+        assert_eq!(instance.input_shape(index), tensor.ty.shape.as_slice(), "{name}");
+        match instance.input_mut(index) {
+            DataMut::F32(v) => v.copy_from_slice(tensor.as_f32().unwrap()),
+            DataMut::I32(v) => v.copy_from_slice(tensor.as_i32().unwrap()),
+            DataMut::Bool(v) => v.copy_from_slice(tensor.as_bool().unwrap()),
+        }
+    }
+}
+
+/// The inputs of a call with these tokens after `past` others.
+pub(crate) fn inputs_of(f: &Function, ids: &[i32], past: usize) -> Tensors {
+    f.inputs
+        .iter()
+        .map(|&id| f.value(id))
+        .filter_map(|v| Some((v.name.clone(), input(&v.name, v.ty.tensor()?.dtype, ids, past))))
+        .collect()
+}
+
 /// Feeds all tokens of a fixture in calls of `splits` tokens; the logits, a row a token.
 pub(crate) fn drive(fixture: &Fixture, run: &mut dyn Executor, splits: &[usize]) -> Vec<f32> {
     let tokens = &fixture.ints["tokens"];
@@ -191,12 +220,7 @@ pub(crate) fn drive(fixture: &Fixture, run: &mut dyn Executor, splits: &[usize])
             None => fixture.model.default_name(),
         };
         let f = &fixture.model.program.functions[function];
-        let inputs: Tensors = f
-            .inputs
-            .iter()
-            .map(|&id| f.value(id))
-            .filter_map(|v| Some((v.name.clone(), input(&v.name, v.ty.tensor()?.dtype, ids, at))))
-            .collect();
+        let inputs = inputs_of(f, ids, at);
         let outputs = run.call(function, &inputs);
         let (_, out) = outputs.iter().next().unwrap_or_else(|| panic!("{}: call {call}: no output", fixture.name));
         logits.extend_from_slice(out.as_f32().unwrap());
