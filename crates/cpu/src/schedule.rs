@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anemone_mil::layout::Layout;
 use anemone_mil::lower::{Kernel, PackCache};
-use anemone_mil::op::{Effect, Update};
+use anemone_mil::op::{Effect, OpError, Update};
 use anemone_mil::types::{Class, DType, Shape, elements};
 use anemone_mil::{Tensor, ValueId};
 use smallvec::{SmallVec, smallvec};
@@ -260,12 +260,16 @@ impl Scheduler<'_> {
         if !whole || !self.views[state].contains(&target) || !self.is_written(i, out, state) {
             return false;
         }
+        let operands = self.graph.operands(node.op, &node.args, self.cache);
+        if matches!(node.op.region(&operands, layout), Err(OpError::Unsupported { .. })) {
+            return false;
+        }
         let mut args: Vec<SmallVec<[Source; 1]>> = Vec::with_capacity(node.args.len());
         for (param, list) in node.args.iter().enumerate() {
             args.push(if param == update.target {
                 smallvec![Source { dtype: DType::F16, shape: self.shape(target), at: At::Held }]
             } else {
-                list.iter().map(|&v| self.contiguous(v, &node.place)).collect()
+                list.iter().map(|&v| self.copied(v, node)).collect()
             });
         }
         self.overwrite(state, i, &[target]);
@@ -296,8 +300,19 @@ impl Scheduler<'_> {
         match (n.op.effect(), n.op.update()) {
             (Effect::WriteState, _) => names_state(n),
             (Effect::Pure, Some(u)) => n.args[u.target][0] == v && self.is_written(user, n.outputs[0], state),
+            (Effect::Pure, None) => self.is_whole_view(n, v) && self.is_written(user, n.outputs[0], state),
             _ => false,
         }
+    }
+
+    /// Whether the node's result is all of `v` as it lies, perhaps of another shape or floating type.
+    fn is_whole_view(&self, n: &Node, v: ValueId) -> bool {
+        let whole = Layout::contiguous(&self.graph.value(v).ty.shape);
+        let operands = self.graph.operands(n.op, &n.args, self.cache);
+        n.args.first().and_then(|a| a.first()) == Some(&v)
+            && n.op.view(&operands, &whole).is_some_and(|l| {
+                l.is_contiguous() && l.offset == whole.offset && elements(&l.shape) == elements(&whole.shape)
+            })
     }
 
     fn state_elements(&self, state: usize) -> usize {
@@ -327,6 +342,7 @@ impl Scheduler<'_> {
     fn compute(&mut self, i: usize, node: &Node) {
         let kernel = self.kernels[i].as_deref();
         let mut args = Vec::with_capacity(node.args.len());
+        let in_states = kernel.is_some_and(|k| self.all_in_states(k, node));
         for (param, list) in node.args.iter().enumerate() {
             let holds = kernel.is_some_and(|k| k.holds(param));
             let mut sources: SmallVec<[Source; 1]> = SmallVec::with_capacity(list.len());
@@ -334,16 +350,12 @@ impl Scheduler<'_> {
                 let source = if holds {
                     Source { dtype: self.graph.value(v).ty.dtype, shape: self.shape(v), at: At::Held }
                 } else if self.accepted(kernel, param, v)
+                    && (in_states || !matches!(self.loc[v.index()], Loc::State { .. }))
                     && let Some(view) = self.as_view(v)
                 {
                     view
                 } else {
-                    if let Loc::State { state, .. } = self.loc[v.index()]
-                        && self.dense[v.index()].is_none()
-                    {
-                        self.note_copy(state, node, elements(&self.graph.value(v).ty.shape));
-                    }
-                    self.contiguous(v, &node.place)
+                    self.copied(v, node)
                 };
                 sources.push(source);
             }
@@ -357,6 +369,29 @@ impl Scheduler<'_> {
             outs.push(Target { dtype: self.graph.value(v).ty.dtype, shape, buffer });
         }
         self.step(Action::Node(i), args, outs, &node.place);
+    }
+
+    /// Whether every operand that the kernel would accept as a view is one of a state.
+    fn all_in_states(&self, kernel: &dyn Kernel, node: &Node) -> bool {
+        node.args.iter().enumerate().all(|(param, list)| {
+            list.iter().all(|&v| match &self.loc[v.index()] {
+                Loc::State { layout, .. } => {
+                    let copy = Layout::contiguous(&layout.shape);
+                    kernel.accepts_view(param, layout) || !kernel.accepts_view(param, &copy)
+                }
+                _ => !kernel.accepts_view(param, &Layout::contiguous(&self.graph.value(v).ty.shape)),
+            })
+        })
+    }
+
+    /// The value without gaps, with a note if that takes a copy of a state.
+    fn copied(&mut self, v: ValueId, node: &Node) -> Source {
+        if let Loc::State { state, .. } = self.loc[v.index()]
+            && self.dense[v.index()].is_none()
+        {
+            self.note_copy(state, node, elements(&self.graph.value(v).ty.shape));
+        }
+        self.contiguous(v, &node.place)
     }
 
     /// Whether the value lies as a view that the kernel accepts.

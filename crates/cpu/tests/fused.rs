@@ -4,7 +4,9 @@
 #[path = "common/program.rs"]
 mod program;
 
+use anemone_cpu::{Plan, PlanOptions};
 use anemone_mil::interpret::Tensors;
+use anemone_mil::lower::PackCache;
 use anemone_mil::{DType, Function, Tensor, ValueId};
 use program::{Both, Build, halves};
 
@@ -171,7 +173,7 @@ fn every_spelling_is_fused_and_means_the_same() {
 
 #[test]
 fn masks_of_every_rank_or_none_are_fused() {
-    let masks = [&[3, LEN][..], &[1, 3, LEN], &[1, 1, 3, LEN], &[1, LEN], &[1, 1, 1, LEN]];
+    let masks = [&[3, LEN][..], &[1, 3, LEN], &[1, 1, 3, LEN], &[1, LEN], &[1, 1, 1, LEN], &[LEN]];
     let mut all = vec![Spelling { mask: None, ..Spelling::new() }];
     for shape in masks {
         for mask in [MaskAs::Second(shape.to_vec()), MaskAs::First(shape.to_vec())] {
@@ -183,6 +185,65 @@ fn masks_of_every_rank_or_none_are_fused() {
     report(all.iter().map(|s| s.check(true)));
 }
 
+/// `scaled_dot_product_attention`, keys and values of the state repeated for the heads that share them.
+fn published(heads: usize, kv_heads: usize, tokens: usize, mask: Option<&[usize]>, reps: [i32; 5]) -> Function {
+    let mut b = Build::new();
+    let q = b.input("q", &[1, heads, tokens, DIM]);
+    let state = b.state("cache", &[2, kv_heads, LEN, DIM]);
+    let all = b.read("all", state);
+    let mut side = |name: &str, row: i32| {
+        let x = b.slice(name, all, &[row, 0, 0, 0], &[row + 1, n(kv_heads), n(LEN), n(DIM)]);
+        if heads == kv_heads {
+            return x;
+        }
+        let x = b.op("expand_dims", &format!("{name}_wide"), &[("x", x.into()), ("axes", [2].into())]);
+        let x = b.op("tile", &format!("{name}_tiled"), &[("x", x.into()), ("reps", reps.into())]);
+        b.reshape(&format!("{name}_repeated"), x, &[1, n(heads), n(LEN), n(DIM)])
+    };
+    let (k, v) = (side("k", 0), side("v", 1));
+    let mut args = vec![("query", q.into()), ("key", k.into()), ("value", v.into())];
+    if let Some(shape) = mask {
+        args.push(("attn_mask", b.input("mask", shape).into()));
+    }
+    let out = b.op("scaled_dot_product_attention", "out", &args);
+    b.finish(&[out])
+}
+
+#[test]
+fn attention_in_one_operation_is_fused_with_what_repeats_its_heads() {
+    let mut results = Vec::new();
+    for tokens in [1, 3] {
+        for mask in [None, Some(&[1, 1, tokens, LEN][..]), Some(&[tokens, LEN])] {
+            for (heads, kv_heads) in [(4, 4), (6, 2)] {
+                let f = published(heads, kv_heads, tokens, mask, [1, 1, 3, 1, 1]);
+                let what = format!("{tokens} tokens, mask {mask:?}, {heads} heads over {kv_heads}");
+                results.push(check(&f, true, &[2, kv_heads, LEN, DIM]).map_err(|e| format!("{what}: {e}")));
+                let plan = Plan::new(&f, &PlanOptions::default(), &PackCache::default()).unwrap();
+                assert!(plan.notes().is_empty(), "{what}: {:?}\n{plan}", plan.notes());
+            }
+        }
+    }
+    // Heads that share keys do not stand next to each other.
+    results.push(check(&published(6, 2, 3, None, [1, 3, 1, 1, 1]), false, &[2, 2, LEN, DIM]));
+    results.push(check(&published(4, 4, 3, Some(&[1, 4, 3, LEN]), [1; 5]), false, &[2, 4, LEN, DIM]));
+    report(results);
+}
+
+#[test]
+fn a_row_that_sees_nothing_is_zero_in_one_operation() {
+    let f = published(6, 2, 3, Some(&[1, 1, 3, LEN]), [1, 1, 3, 1, 1]);
+    let mut both = Both::new(&f).unwrap();
+    both.set_state("cache", &halves(5, &[2, 2, LEN, DIM]));
+    let mut mask = vec![0.0; 3 * LEN];
+    mask[LEN..2 * LEN].fill(f32::NEG_INFINITY);
+    let inputs = program::named([
+        ("q", halves(1, &[1, 6, 3, DIM])),
+        ("mask", Tensor::floats(DType::F16, &[1, 1, 3, LEN], &mask)),
+    ]);
+    let out = both.run(&inputs, 1e-5).unwrap().unwrap();
+    assert!(out["out"].as_f32().unwrap()[DIM..2 * DIM].iter().all(|&v| v == 0.0));
+}
+
 #[test]
 fn what_others_want_of_the_inside_is_still_computed() {
     report(["scaled", "weights"].map(|also| Spelling { also, cache: Cache::State, ..Spelling::new() }.check(true)));
@@ -191,10 +252,9 @@ fn what_others_want_of_the_inside_is_still_computed() {
 #[test]
 fn what_only_looks_like_attention_is_left_alone() {
     let masks = [
-        // One for each head, a number for all positions, and one without an axis of tokens.
+        // One for each head, and a number for all positions.
         vec![1, 4, 3, LEN],
         vec![1, 1, 3, 1],
-        vec![LEN],
     ];
     let masks = masks.map(|shape| Spelling { mask: Some(MaskAs::Second(shape)), ..Spelling::new() });
     let axes = [0, 1, 2, -2].map(|axis| Spelling { axis, ..Spelling::new() });

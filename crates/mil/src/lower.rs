@@ -26,7 +26,7 @@ pub trait Kernel: Send + Sync + Debug {
     }
 
     /// Whether it accepts the operand as the strided view `layout`, which may lie in a state as half floats
-    /// ([`Operands::layout_at`], [`Operands::halves_at`]).
+    /// ([`Operands::layout_at`], [`Operands::halves_at`]). Either all operands that it accepts so lie in states, or none.
     fn accepts_view(&self, _param: usize, _layout: &Layout) -> bool {
         false
     }
@@ -82,8 +82,11 @@ pub trait LowerOperands: Operands {
 /// Constants packed for this machine: each is packed once, however many plans use it.
 #[derive(Default)]
 pub struct PackCache {
-    entries: Mutex<HashMap<(usize, usize, TypeId), Entry>>,
+    entries: Mutex<HashMap<Key, Entry>>,
 }
+
+/// Address and length of the stored bytes, what else the packed form depends on, and its type.
+type Key = (usize, usize, u64, TypeId);
 
 struct Entry {
     /// Keeps the address, which is the key, from being used again.
@@ -92,9 +95,10 @@ struct Entry {
 }
 
 impl PackCache {
-    /// The constant whose stored bytes are `source` in the form `T`, made by `make` if it is not there yet.
-    pub fn get<T: Any + Send + Sync>(&self, source: &Bytes, make: impl FnOnce() -> T) -> Arc<T> {
-        let key = (source.as_ptr() as usize, source.len(), TypeId::of::<T>());
+    /// The constant whose stored bytes are `source` in the form `T`, made by `make` if it is not there yet. `rest` is a digest
+    /// of what else `T` depends on: shape, element type, scales and so on, since packages may store equal bytes once.
+    pub fn get<T: Any + Send + Sync>(&self, source: &Bytes, rest: u64, make: impl FnOnce() -> T) -> Arc<T> {
+        let key = (source.as_ptr() as usize, source.len(), rest, TypeId::of::<T>());
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = entries.entry(key).or_insert_with(|| Entry { _source: source.clone(), packed: Arc::new(make()) });
         Arc::clone(&entry.packed).downcast().expect("the key holds the type")

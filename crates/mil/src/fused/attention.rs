@@ -1,5 +1,7 @@
 //! Attention: `softmax(scale · query · keyᵀ + mask) · value`, over views of a state where the cache lies there.
 //!
+//! Keys and values may have fewer heads than queries; heads that share stand next to each other.
+//!
 //! Numbers: columns at the end of the mask that no row may see are not read. A column is hidden from a row if its mask is
 //! at most [`HIDDEN`]; a row that sees nothing at all sees everything, as softmax has it.
 
@@ -17,6 +19,7 @@ use crate::constant::Const;
 use crate::layout::Layout;
 use crate::lower::{Context, Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
+use crate::program::ValueId;
 use crate::tensor::{Data, Tensor};
 use crate::types::{DType, Opset, elements};
 
@@ -32,6 +35,8 @@ const KEY: usize = 1;
 const VALUE: usize = 2;
 const MASK: usize = 3;
 const SCALE: usize = 4;
+/// Whether a row that the mask hides all positions from, by -infinity, is zero; else it is NaN, as softmax has it.
+const ZEROS: usize = 5;
 
 impl Fused for Attention {
     fn op(&self) -> &'static dyn Op {
@@ -40,7 +45,14 @@ impl Fused for Attention {
 
     fn spellings(&self) -> Vec<Pattern> {
         use Pattern::{Any, Either, OneOf, Scalar};
-        let scores = || Pattern::op("matmul", [("x", Any("query")), ("y", Any("key"))]).named("scores");
+        // Keys and values, or what repeats them for each head of a group.
+        let shared = |name, repeated| {
+            let tile = Pattern::op("tile", [("x", Any(name))]);
+            OneOf(vec![Pattern::op("reshape", [("x", tile)]).named(repeated), Any(name)])
+        };
+        let key = || shared("key", "repeated key");
+        let value = || shared("value", "repeated value");
+        let scores = || Pattern::op("matmul", [("x", Any("query")), ("y", key())]).named("scores");
         let scaled = || {
             OneOf(vec![
                 Either("mul", Box::new(scores()), Box::new(Scalar("factor"))),
@@ -50,35 +62,47 @@ impl Fused for Attention {
         };
         let masked = Either("add", Box::new(scaled().reshaped()), Box::new(Any("mask"))).named("masked");
         let weights = |inner: Pattern| Pattern::op("softmax", [("x", inner)]).named("softmax").reshaped();
+        let one = |extra: Option<(&'static str, Pattern)>| {
+            let mut args = vec![("query", Any("query")), ("key", key()), ("value", value())];
+            args.extend(extra);
+            Pattern::Op("scaled_dot_product_attention", args).named("whole")
+        };
         [masked, scaled().reshaped()]
             .into_iter()
-            .map(|inner| Pattern::op("matmul", [("x", weights(inner)), ("y", Any("value"))]).named("mixed"))
+            .map(|inner| Pattern::op("matmul", [("x", weights(inner)), ("y", value())]).named("mixed"))
+            .chain([one(Some(("attn_mask", Any("mask")))), one(None)])
             .collect()
     }
 
     fn arguments(&self, found: &Bindings, graph: &dyn Look) -> Option<Vec<(usize, Argument)>> {
-        let [query, key, value, scores, mixed, softmax] =
-            ["query", "key", "value", "scores", "mixed", "softmax"].map(|n| found.value(n));
-        let (query, key, value, scores, mixed, softmax) = (query?, key?, value?, scores?, mixed?, softmax?);
-        let flag = |v, param: &str| graph.argument(v, param).is_some_and(|f| graph.constant(f) == Some(vec![1.0]));
-        let plain = !flag(scores, "transpose_x") && flag(scores, "transpose_y");
-        if !plain || flag(mixed, "transpose_x") || flag(mixed, "transpose_y") {
-            return None;
-        }
+        let (query, key, value) = (found.value("query")?, found.value("key")?, found.value("value")?);
         let shape = |v| graph.ty(v).shape.as_slice();
+        // As the products meet them.
+        let (met_key, met_value) =
+            (repeated(found, graph, "repeated key", key)?, repeated(found, graph, "repeated value", value)?);
         let ([batch_q @ .., rows, dim], [batch_k @ .., len, dim_k], [batch_v @ .., len_v, dim_v]) =
-            (shape(query), shape(key), shape(value))
+            (shape(query), shape(met_key), shape(met_value))
         else {
             return None;
         };
         let fits = batch_q == batch_k && batch_q == batch_v && dim == dim_k && dim == dim_v && len == len_v;
-        let rank = shape(softmax).len() as f32;
-        let axis = graph.argument(softmax, "axis").map_or(Some(vec![-1.0]), |a| graph.constant(a))?;
-        let along_last = axis == [-1.0] || axis == [rank - 1.0];
-        if !fits || !along_last || shape(softmax).last() != Some(len) || *dim == 0 || *len == 0 {
+        if !fits || shape(key) != shape(value) || *dim == 0 || *len == 0 {
             return None;
         }
-        let scale = found.scalar("factor").or(found.scalar("divisor").map(|d| 1.0 / d)).unwrap_or(1.0);
+        let (scale, tokens, result) = match found.value("whole") {
+            Some(whole) => {
+                if graph.argument(whole, "attn_mask") != found.value("mask") {
+                    return None;
+                }
+                (1.0 / (*dim as f32).sqrt(), *rows, whole)
+            }
+            None => spelled_out(found, graph, *len)?,
+        };
+        // The weights may have been reshaped on the way: they must meet the values as the scores left the keys.
+        let bare = |v| shape(v).iter().skip_while(|&&n| n == 1);
+        if !bare(result).eq(bare(query)) {
+            return None;
+        }
         let mut args = vec![
             (QUERY, Argument::Value(query)),
             (KEY, Argument::Value(key)),
@@ -87,20 +111,69 @@ impl Fused for Attention {
         ];
         if let Some(mask) = found.value("mask") {
             // One row for each token, the same for all heads, and the tokens of a head one after another.
-            let masked = shape(found.value("masked")?);
-            let [others @ .., width, columns] = shape(mask) else { return None };
-            let [.., tokens, _] = masked else { return None };
-            let aligned = others.iter().all(|&n| n == 1)
-                && columns == len
-                && (width == tokens || *width == 1)
-                && rows.is_multiple_of(*tokens)
+            let width = mask_rows(shape(mask), *len)?;
+            let aligned = elements(shape(mask)) == width * len
+                && (width == tokens || width == 1)
+                && rows.is_multiple_of(tokens)
                 && graph.ty(mask).dtype.is_float();
-            if !aligned || elements(masked) != elements(shape(scores)) {
+            if !aligned {
                 return None;
             }
             args.push((MASK, Argument::Value(mask)));
+            if found.value("whole").is_some() {
+                args.push((ZEROS, Argument::Const(Const::from(true))));
+            }
         }
         Some(args)
+    }
+}
+
+/// The value that repeats `inner` for each head of a group, if one was found, and checked; else `inner`.
+fn repeated(found: &Bindings, graph: &dyn Look, name: &str, inner: ValueId) -> Option<ValueId> {
+    let Some(outer) = found.value(name) else { return Some(inner) };
+    let shape = |v| graph.ty(v).shape.as_slice();
+    let ([front @ .., 1, len, dim], [front_t @ .., _, len_t, dim_t], [.., len_o, dim_o]) =
+        (shape(inner), shape(graph.argument(outer, "x")?), shape(outer))
+    else {
+        return None;
+    };
+    // Only the last of the leading axes is repeated, so heads that share keys stand next to each other.
+    let same = front == front_t && [len, dim] == [len_t, dim_t] && [len, dim] == [len_o, dim_o];
+    same.then_some(outer)
+}
+
+/// Scale, tokens of a head and result of attention in several operations.
+fn spelled_out(found: &Bindings, graph: &dyn Look, len: usize) -> Option<(f32, usize, ValueId)> {
+    let [scores, softmax, mixed] = ["scores", "softmax", "mixed"].map(|n| found.value(n));
+    let (scores, softmax, mixed) = (scores?, softmax?, mixed?);
+    let shape = |v| graph.ty(v).shape.as_slice();
+    let flag = |v, param: &str| graph.argument(v, param).is_some_and(|f| graph.constant(f) == Some(vec![1.0]));
+    let plain = !flag(scores, "transpose_x") && flag(scores, "transpose_y");
+    if !plain || flag(mixed, "transpose_x") || flag(mixed, "transpose_y") {
+        return None;
+    }
+    let rank = shape(softmax).len() as f32;
+    let axis = graph.argument(softmax, "axis").map_or(Some(vec![-1.0]), |a| graph.constant(a))?;
+    let along_last = axis == [-1.0] || axis == [rank - 1.0];
+    if !along_last || shape(softmax).last() != Some(&len) {
+        return None;
+    }
+    let scale = found.scalar("factor").or(found.scalar("divisor").map(|d| 1.0 / d)).unwrap_or(1.0);
+    let tokens = match found.value("masked").map(shape) {
+        Some(masked) if elements(masked) != elements(shape(scores)) => return None,
+        Some([.., tokens, _]) => *tokens,
+        Some(_) => return None,
+        None => 1,
+    };
+    Some((scale, tokens, mixed))
+}
+
+/// Rows of a mask over `len` positions, the same for all heads.
+fn mask_rows(shape: &[usize], len: usize) -> Option<usize> {
+    match shape {
+        [columns] if *columns == len => Some(1),
+        [.., width, columns] if *columns == len => Some(*width),
+        _ => None,
     }
 }
 
@@ -109,7 +182,7 @@ impl Fused for Attention {
 struct Sizes {
     /// Key-value heads of all batches.
     groups: usize,
-    /// Query rows of each.
+    /// Query rows of each: those of all heads that share it.
     rows: usize,
     dim: usize,
     len: usize,
@@ -120,21 +193,24 @@ struct Sizes {
 impl Sizes {
     fn of(x: &dyn Operands) -> Result<Self, OpError> {
         let (q, k, v) = (x.shape(QUERY), x.shape(KEY), x.shape(VALUE));
-        let ([batch @ .., rows, dim], [batch_k @ .., len, dim_k]) = (q, k) else {
+        let ([.., dim], [batch @ .., len, dim_k]) = (q, k) else {
             return Err(x.bad(QUERY, "rows of numbers", q));
         };
-        if batch != batch_k || dim != dim_k || k != v || *len == 0 || *dim == 0 {
+        let (groups, all) = (elements(batch), elements(&q[..q.len() - 1]));
+        if dim != dim_k || k != v || *len == 0 || *dim == 0 || all > 0 && (groups == 0 || !all.is_multiple_of(groups)) {
             return Err(OpError::mismatch(
                 "keys and values for the heads of the queries",
                 format!("{q:?}, {k:?} and {v:?}"),
             ));
         }
+        let rows = all / groups.max(1);
         let width = match x.has(MASK).then(|| x.shape(MASK)) {
             None => 1,
-            Some([.., width, columns]) if columns == len && *width > 0 && rows.is_multiple_of(*width) => *width,
-            Some(mask) => return Err(x.bad(MASK, format!("rows of {len}, as many as divide {rows}"), mask)),
+            Some(mask) => mask_rows(mask, *len)
+                .filter(|&width| width > 0 && rows.is_multiple_of(width))
+                .ok_or_else(|| x.bad(MASK, format!("rows of {len}, as many as divide {rows}"), mask))?,
         };
-        Ok(Self { groups: elements(batch), rows: *rows, dim: *dim, len: *len, width })
+        Ok(Self { groups, rows, dim: *dim, len: *len, width })
     }
 
     /// How many positions any row sees.
@@ -143,6 +219,19 @@ impl Sizes {
         let last = |row: &[f32]| row.iter().rposition(|&m| m > HIDDEN || m.is_nan()).map_or(self.len, |i| i + 1);
         mask.chunks_exact(self.len).take(self.width).map(last).max().unwrap_or(self.len)
     }
+}
+
+/// Zeros in the rows that see nothing, where the operation says so.
+fn clear_blind(x: &dyn Operands, s: Sizes, out: &mut [f32]) -> Result<(), OpError> {
+    if !x.has(MASK) || !x.bool_or(ZEROS, false)? {
+        return Ok(());
+    }
+    for (t, mask) in x.f32s(MASK)?.chunks_exact(s.len).take(s.width).enumerate() {
+        if mask.iter().all(|&m| m == f32::NEG_INFINITY) {
+            out.chunks_exact_mut(s.dim).skip(t).step_by(s.width).for_each(|row| row.fill(0.0));
+        }
+    }
+    Ok(())
 }
 
 impl Op for Attention {
@@ -162,6 +251,7 @@ impl Op for Attention {
                 Param::required("value"),
                 Param::optional("mask"),
                 Param::required("scale"),
+                Param::optional("zeros"),
             ]
         }
     }
@@ -193,19 +283,15 @@ impl Op for Attention {
                 out.iter_mut().zip(v).for_each(|(o, v)| *o += weight * v);
             }
         }
-        Ok(())
+        clear_blind(x, s, out)
     }
 
     fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
-        let shape = x.ty_at(QUERY, 0).1;
-        let [batch @ .., rows, dim] = shape else { return None };
-        let len = x.ty_at(KEY, 0).1.iter().rev().nth(1)?;
-        let width = if x.count(MASK) > 0 { *x.ty_at(MASK, 0).1.iter().rev().nth(1)? } else { 1 };
-        let per_block = part_len(*rows, *dim) + scratch_len(*rows, *dim);
+        let Sizes { groups, rows, dim, len, width } = Sizes::of(x).ok()?;
+        let per_block = part_len(rows, dim) + scratch_len(rows, dim);
         let blocks = len.div_ceil(anemone_kernels::attention::BLOCK);
-        let heads = elements(batch) * rows / width;
-        let per_head = width * dim + scratch_len(width, *dim);
-        let scratch = if width == 1 { elements(batch) * blocks * per_block } else { heads * per_head };
+        let per_head = width * dim + scratch_len(width, dim);
+        let scratch = if width == 1 { groups * blocks * per_block } else { groups * rows / width * per_head };
         Some(Box::new(Lowered { isa: Isa::detect(), scratch }))
     }
 
@@ -317,7 +403,7 @@ impl Lowered {
                 out.copy_from_slice(&piece[..result]);
             }
         }
-        Ok(())
+        clear_blind(x, s, out)
     }
 }
 

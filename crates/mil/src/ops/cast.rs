@@ -4,6 +4,7 @@
 use smallvec::smallvec;
 
 use crate::case::Case;
+use crate::layout::Layout;
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
 use crate::tensor::{Data, DataMut, Tensor};
 use crate::types::{DType, Opset};
@@ -56,6 +57,11 @@ impl Op for Cast {
         let mut ty = x.ty(X);
         ty.dtype = dtype;
         Ok(smallvec![ty])
+    }
+
+    fn view(&self, x: &dyn Operands, layout: &Layout) -> Option<Layout> {
+        let floats = x.dtype(X).is_float() && self.infer(x).ok()?.first()?.dtype.is_float();
+        floats.then(|| layout.clone())
     }
 
     fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError> {

@@ -15,6 +15,7 @@ pub(super) struct SliceUpdate;
 
 const X: usize = 0;
 const UPDATE: usize = 1;
+const STRIDE: usize = 4;
 const SLICE: slicing::Params = slicing::Params { begin: 2 };
 
 impl Op for SliceUpdate {
@@ -71,6 +72,10 @@ impl Op for SliceUpdate {
     }
 
     fn region(&self, x: &dyn Operands, target: &Layout) -> Result<Layout, OpError> {
+        // Known without the positions, so that a plan can ask before they are.
+        if x.has(STRIDE) && x.i32s(STRIDE)?.iter().any(|&s| s < 0) {
+            return Err(OpError::Unsupported { what: "updating a state backwards".to_owned() });
+        }
         let ranges = SLICE.resolve(x, &target.shape)?;
         let counts = ranges.iter().filter(|r| !r.squeezed).map(|r| &r.count);
         if !counts.eq(x.shape(UPDATE).iter()) {

@@ -1,5 +1,6 @@
 //! Products with a constant matrix, packed once for this machine: what `linear`, `matmul` and 1×1 convolutions lower to.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use anemone_kernels::Isa;
@@ -11,6 +12,33 @@ use anemone_kernels::linear::{
 use crate::lower::{Context, PackCache};
 use crate::packed::{Form, Packed};
 use crate::types::DType;
+
+/// Whether a half float holds the number.
+fn is_half(v: f32) -> bool {
+    half::f16::from_f32(v).to_f32() == v || v.is_nan()
+}
+
+/// A digest of all that a packed matrix depends on besides the stored integers or floats.
+fn digest(packed: &Packed) -> u64 {
+    let mut h = DefaultHasher::new();
+    (packed.ty().dtype, &packed.ty().shape).hash(&mut h);
+    // There may be millions of scales: a multiplication for each.
+    let mix = |h: u64, v: &f32| (h.rotate_left(5) ^ u64::from(v.to_bits())).wrapping_mul(0x517c_c1b7_2722_0a95);
+    let floats = |v: &[f32]| v.iter().fold(v.len() as u64, mix);
+    match packed {
+        Packed::Plain(_) => {}
+        Packed::Compressed(c) => match c.form() {
+            Form::Scaled { data, blocks, scale, offset } => {
+                (data.ty.dtype, blocks, floats(scale), offset.map(floats)).hash(&mut h);
+            }
+            Form::Palette { indices, groups, tables } => {
+                (indices.ty.dtype, groups, floats(tables)).hash(&mut h);
+            }
+            Form::Other => {}
+        },
+    }
+    h.finish()
+}
 
 /// Rows that one piece of work computes. Fixed, so that results do not depend on the number of threads.
 const ROWS: usize = 4 * PANEL;
@@ -43,7 +71,7 @@ impl Matrix {
             return None;
         }
         match packed {
-            Packed::Plain(t) => Some(cache.get(&t.bytes, || Self::dense(packed, rows, k))),
+            Packed::Plain(t) => Some(cache.get(&t.bytes, digest(packed), || Self::dense(packed, rows, k))),
             Packed::Compressed(c) => {
                 let source = match c.form() {
                     Form::Scaled { data, .. } => data,
@@ -51,17 +79,17 @@ impl Matrix {
                     Form::Other => return Some(Arc::new(Self::dense(packed, rows, k))),
                 };
                 let make = || Self::integer(c.form(), rows, k).unwrap_or_else(|| Self::dense(packed, rows, k));
-                Some(cache.get(&source.bytes, make))
+                Some(cache.get(&source.bytes, digest(packed), make))
             }
         }
     }
 
-    /// In the floating type that holds the constant: half floats for half floats, else single ones.
+    /// In the floating type that holds every element: half floats if they all are, else single ones.
     fn dense(packed: &Packed, rows: usize, k: usize) -> Self {
         let mut values = vec![0.0; rows * k];
         packed.decode(0..rows * k, &mut values);
         let isa = Isa::detect();
-        if packed.ty().dtype == DType::F16 {
+        if packed.ty().dtype == DType::F16 && values.iter().all(|&v| is_half(v)) {
             let halves: Vec<u16> = values.iter().map(|&v| half::f16::from_f32(v).to_bits()).collect();
             Self { bytes: LinearF16::packed(rows, k, &halves), kind: Kind::F16(rows, k), isa }
         } else {
@@ -76,11 +104,16 @@ impl Matrix {
             Form::Scaled { data, blocks, scale, offset } => {
                 let [row_blocks, column_blocks] = *blocks else { return None };
                 let offset = offset.filter(|o| o.iter().any(|&z| z != 0.0));
-                // Offsets are kept as half floats.
-                if offset.is_some_and(|o| o.iter().any(|&z| half::f16::from_f32(z).to_f32() != z)) {
+                // Offsets are kept as half floats, of integers that are moved up until they have no sign.
+                let up = match data.ty.dtype {
+                    DType::I8 => 128.0,
+                    DType::I4 => 8.0,
+                    _ => 0.0,
+                };
+                if offset.is_some_and(|o| o.iter().any(|&z| !is_half(z + up) || z + up - up != z)) {
                     return None;
                 }
-                let halves = scale.iter().all(|&s| half::f16::from_f32(s).to_f32() == s);
+                let halves = scale.iter().all(|&s| is_half(s));
                 let shape = BlockShape {
                     rows,
                     k,
