@@ -9,10 +9,13 @@ use anemone_mil::build::Arg;
 use anemone_mil::{Const, DType, Function, Tensor, ValueId};
 use program::{Both, Build, halves, named, noise};
 
+/// Adds a weight of (rows, columns) to a function.
+type Add = Box<dyn Fn(&mut Build, usize, usize) -> ValueId>;
+
 /// A make of weights: its name, and the operation that gives it for (rows, columns).
 struct Make {
     name: String,
-    add: Box<dyn Fn(&mut Build, usize, usize) -> ValueId>,
+    add: Add,
 }
 
 fn make(name: String, add: impl Fn(&mut Build, usize, usize) -> ValueId + 'static) -> Make {
