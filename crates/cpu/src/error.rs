@@ -79,6 +79,8 @@ pub enum PlanFault {
     Blocks,
     #[error("`{value}` is used before it is assigned")]
     Unassigned { value: String },
+    #[error("`{value}` is text, which no function gives; expected a tensor of numbers or truth values")]
+    Text { value: String },
     #[error("the result `{value}` is declared {declared} and comes out as {found}")]
     Declared { value: String, declared: String, found: String },
     #[error("the results would take {elements} elements, more than the bound of {bound}")]

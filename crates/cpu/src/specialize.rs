@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anemone_mil::lower::PackCache;
 use anemone_mil::op::{Effect, Op, OpError};
-use anemone_mil::operands::{apply, check_arity, param_index};
+use anemone_mil::operands::{apply, check_arity, infer, param_index};
 use anemone_mil::types::{StaticType, elements};
 use anemone_mil::{Argument, Const, Function, Kind, Operation, Tensor, Type, ValueId};
 use smallvec::SmallVec;
@@ -42,6 +42,10 @@ pub(crate) fn specialize(
         if !s.assigned[id.index()] {
             let value = function.value(id).name.clone();
             return Err(PlanError::Op { place: "the outputs".to_owned(), source: PlanFault::Unassigned { value } });
+        }
+        if s.graph.value(id).ty.dtype == anemone_mil::DType::String {
+            let value = function.value(id).name.clone();
+            return Err(PlanError::Op { place: "the outputs".to_owned(), source: PlanFault::Text { value } });
         }
     }
     Ok(s.graph)
@@ -83,6 +87,7 @@ impl<'f> Specializer<'f> {
                         Some(shape) => Some(StaticType::new(declared.dtype, shape)).filter(|t| declared.admits(t)),
                         None => declared.to_static(),
                     };
+                    let ty = ty.filter(|t| t.dtype != anemone_mil::DType::String);
                     slot.ty = ty.ok_or_else(|| PlanError::Input {
                         name: v.name.clone(),
                         declared: declared.to_string(),
@@ -121,7 +126,7 @@ impl<'f> Specializer<'f> {
         let args = self.arguments(known, op)?;
         let fixed = known.effect() == Effect::Pure && args.iter().flatten().all(|v| self.fixed[v.index()]);
         let operands = self.graph.operands(known, &args, cache);
-        let types = match known.infer(&operands) {
+        let types = match infer(known, &operands) {
             Ok(types) => types.to_vec(),
             Err(e @ OpError::NeedsValue { .. }) => self.declared(op).ok_or(e)?,
             Err(e) => return Err(e.into()),

@@ -8,7 +8,7 @@ use half::f16;
 
 use crate::constant::{Const, ConstError};
 use crate::op::{Effect, Op, OpError};
-use crate::operands::{BindError, Bound, Operand, apply};
+use crate::operands::{BindError, Bound, Operand, apply, infer};
 use crate::program::{Argument, Function, Kind, Operation, ValueId};
 use crate::tensor::{Buffer, Tensor};
 use crate::types::{DType, TensorType};
@@ -204,7 +204,7 @@ impl<'f> Interpreter<'f> {
     }
 
     fn apply(&self, known: &dyn Op, op: &Operation, bound: &Bound<'_>) -> Result<Vec<Tensor>, OpFault> {
-        let types = known.infer(bound)?;
+        let types = infer(known, bound)?;
         let size = |t: &crate::types::StaticType| t.shape.iter().fold(1u128, |a, &b| a.saturating_mul(b as u128));
         let elements: u128 = types.iter().map(size).sum();
         if elements > MAX_ELEMENTS as u128 {

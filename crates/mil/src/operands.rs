@@ -1,7 +1,7 @@
 //! Operands held as tensors: what the interpreter, the builder and the tests hand to an operation.
 
 use crate::constant::{Const, ConstError};
-use crate::op::{Arity, Op, Operands, Param};
+use crate::op::{Arity, Op, OpError, Operands, Param, Results};
 use crate::tensor::{Data, Tensor};
 use crate::types::{DType, StaticType};
 
@@ -162,12 +162,24 @@ impl Operands for Bound<'_> {
     }
 }
 
+/// The types of the results, which are never text: nothing computes it.
+///
+/// # Errors
+/// As [`Op::infer`], and for text.
+pub fn infer(op: &dyn Op, x: &dyn Operands) -> Result<Results, OpError> {
+    let types = op.infer(x)?;
+    if types.iter().any(|t| t.dtype == DType::String) {
+        return Err(OpError::mismatch("operands that give numbers or truth values", "text"));
+    }
+    Ok(types)
+}
+
 /// Infers the results' types and computes them.
 ///
 /// # Errors
 /// If the operands do not fit.
-pub fn apply(op: &dyn Op, x: &dyn Operands) -> Result<Vec<Tensor>, crate::op::OpError> {
-    let types = op.infer(x)?;
+pub fn apply(op: &dyn Op, x: &dyn Operands) -> Result<Vec<Tensor>, OpError> {
+    let types = infer(op, x)?;
     let mut results: Vec<Tensor> = types.into_iter().map(Tensor::zeros).collect();
     let mut out: Vec<crate::op::Out<'_>> = results
         .iter_mut()
