@@ -59,6 +59,9 @@ pub struct Node {
     pub args: Vec<SmallVec<[ValueId; 1]>>,
     /// Results.
     pub outputs: SmallVec<[ValueId; 1]>,
+    /// Whether its results have the types that the program declares because inference needs values known at run time only:
+    /// each run then checks them.
+    pub declared: bool,
     /// Where it stands in the program, for messages.
     pub place: Arc<str>,
 }

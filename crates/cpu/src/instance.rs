@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anemone_mil::layout::Layout;
 use anemone_mil::lower::Context;
 use anemone_mil::op::{OpError, Operands, Out};
+use anemone_mil::operands::infer;
 use anemone_mil::types::{DType, elements};
 use anemone_mil::{Buffer, Data, DataMut};
 use half::f16;
@@ -197,6 +198,16 @@ impl Instance {
             })
             .collect();
         let x = StepOperands { plan, step, tables, slots: &self.slots, states };
+        if let (true, Some(op)) = (step.declared, &step.op) {
+            let found = infer(op.0, &x)?;
+            if !found.iter().map(|t| t.shape.as_slice()).eq(outs.iter().map(|o| o.shape)) {
+                let declared: Vec<_> = outs.iter().map(|o| o.shape).collect();
+                return Err(OpError::mismatch(
+                    format!("results of the declared shapes {declared:?}"),
+                    format!("{found:?}"),
+                ));
+            }
+        }
         match &step.action {
             RunAction::Kernel(kernel) => {
                 let mut cx = Context { workers: &self.pool, scratch: &mut self.scratch[..kernel.scratch()] };

@@ -78,6 +78,8 @@ pub(crate) struct RunStep {
     pub args: Vec<SmallVec<[Source; 1]>>,
     pub outs: SmallVec<[Target; 1]>,
     pub op: Option<OpRef>,
+    /// Whether each run checks the types of the results.
+    pub declared: bool,
     pub place: Arc<str>,
 }
 
@@ -282,5 +284,6 @@ fn resolve(step: crate::schedule::Step, graph: &Graph, kernels: &[Option<Arc<dyn
         }
         Action::Store { state } => (RunAction::Store { state }, None),
     };
-    RunStep { action, args: step.args, outs: step.outs, op, place: step.place }
+    let declared = matches!(step.action, Action::Node(i) if graph.nodes[i].declared);
+    RunStep { action, args: step.args, outs: step.outs, op, declared, place: step.place }
 }

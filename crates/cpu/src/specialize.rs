@@ -126,9 +126,13 @@ impl<'f> Specializer<'f> {
         let args = self.arguments(known, op)?;
         let fixed = known.effect() == Effect::Pure && args.iter().flatten().all(|v| self.fixed[v.index()]);
         let operands = self.graph.operands(known, &args, cache);
+        let mut declared = false;
         let types = match infer(known, &operands) {
             Ok(types) => types.to_vec(),
-            Err(e @ OpError::NeedsValue { .. }) => self.declared(op).ok_or(e)?,
+            Err(e @ OpError::NeedsValue { .. }) => {
+                declared = true;
+                self.declared(op).ok_or(e)?
+            }
             Err(e) => return Err(e.into()),
         };
         let size = |t: &StaticType| t.shape.iter().fold(1u128, |a, &b| a.saturating_mul(b as u128));
@@ -168,7 +172,13 @@ impl<'f> Specializer<'f> {
             }
         } else {
             let place = place(self.function, index, op);
-            self.graph.nodes.push(Node { op: known, args, outputs: op.outputs.iter().copied().collect(), place });
+            self.graph.nodes.push(Node {
+                op: known,
+                args,
+                outputs: op.outputs.iter().copied().collect(),
+                declared,
+                place,
+            });
         }
         Ok(())
     }

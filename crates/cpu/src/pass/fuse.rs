@@ -41,7 +41,7 @@ fn replace(graph: &mut Graph, i: usize, fused: &dyn Fused, args: Vec<(usize, Arg
     }
     let place: Arc<str> = format!("{}, fused into `{}`", graph.nodes[i].place, op.name()).into();
     let outputs = graph.nodes[i].outputs.clone();
-    graph.nodes[i] = Node { op, args: all, outputs, place };
+    graph.nodes[i] = Node { op, args: all, outputs, declared: false, place };
 }
 
 fn constant(graph: &mut Graph, c: &anemone_mil::Const) -> ValueId {
