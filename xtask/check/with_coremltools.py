@@ -20,7 +20,8 @@ import struct
 import sys
 from pathlib import Path
 
-logging.getLogger("coremltools").setLevel(logging.ERROR)
+# Off Apple's systems it warns of every part that cannot run models.
+logging.disable(logging.WARNING)
 
 import coremltools as ct  # noqa: E402
 import numpy as np  # noqa: E402
@@ -123,8 +124,12 @@ DTYPES = {
 
 
 def check_program(spec, weights):
-    """Loads the program into PyMIL and returns it."""
-    program = milproto.load(spec, specification_version=spec.specificationVersion, file_weights_dir=str(weights))
+    """Loads the program into PyMIL and returns it; None if PyMIL refuses it."""
+    try:
+        program = milproto.load(spec, specification_version=spec.specificationVersion, file_weights_dir=str(weights))
+    except Exception as refusal:  # of any kind: it has none of its own
+        fault(f"PyMIL refuses the program: {type(refusal).__name__}: {refusal}")
+        return None
     for name, function in sorted(program.functions.items()):
         proto = spec.mlProgram.functions[name]
         declared = {}
@@ -200,7 +205,7 @@ def main():
     spec = model.get_spec()
     check_description(spec)
     program = check_program(spec, model.weights_dir)
-    if arguments.checkpoint:
+    if arguments.checkpoint and program is not None:
         check_weights(program, arguments.checkpoint)
     print("no faults" if not faults else f"{len(faults)} faults")
     return 1 if faults else 0
