@@ -134,10 +134,12 @@ pub enum ConvertError {
         free: u64,
     },
     /// The destination holds something else.
-    #[error("{}: there is something that is no converted model; choose another folder, or remove it", path.display())]
+    #[error("{}: expected no folder, an empty one or a converted model alone, found {found}; choose another folder, or move that away", path.display())]
     Occupied {
         /// The destination.
         path: PathBuf,
+        /// What is there.
+        found: String,
     },
     /// Stopped on request; nothing is left behind.
     #[error("stopped: nothing was written")]

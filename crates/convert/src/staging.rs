@@ -33,12 +33,13 @@ impl Staging {
     /// Makes the folder, where there is room for `needed` bytes and the destination is free, an empty folder or a converted
     /// model. Removes what killed conversions left.
     pub(crate) fn new(dest: &Path, needed: u64) -> Result<Self> {
-        let name = dest.file_name().ok_or_else(|| ConvertError::Occupied { path: dest.to_owned() })?;
+        let name = dest.file_name().ok_or_else(|| ConvertError::Occupied {
+            path: dest.to_owned(),
+            found: "no name for a folder".to_owned(),
+        })?;
         let parent = dest.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         fs::create_dir_all(parent).map_err(|e| ConvertError::io(parent, "create", e))?;
-        if occupied(dest)? {
-            return Err(ConvertError::Occupied { path: dest.to_owned() });
-        }
+        check_free(dest)?;
         let prefix = format!(".{}.partial-", name.to_string_lossy());
         remove_leftovers(parent, &prefix);
         let free = fs4::available_space(parent).map_err(|e| ConvertError::io(parent, "ask for the free room of", e))?;
@@ -59,6 +60,8 @@ impl Staging {
 
     /// Moves the folder to its destination.
     pub(crate) fn commit(mut self) -> Result<()> {
+        // Again: somebody may have put something there meanwhile.
+        check_free(&self.dest)?;
         let _ = fs::remove_file(self.folder.join(LOCK));
         sync_folder(&self.folder)?;
         let parent = self.folder.parent().unwrap_or(Path::new(".")).to_owned();
@@ -86,14 +89,31 @@ impl Drop for Staging {
     }
 }
 
-/// Whether something stands at the destination that is neither a converted model nor an empty folder.
-fn occupied(dest: &Path) -> Result<bool> {
-    match fs::read_dir(dest) {
-        Ok(mut entries) => Ok(entries.next().is_some() && !dest.join(bundle::MANIFEST).is_file()),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(e) if e.kind() == io::ErrorKind::NotADirectory => Ok(true),
-        Err(e) => Err(ConvertError::io(dest, "read", e)),
+/// What a conversion writes into its folder, and may therefore replace.
+const OURS: [&str; 5] =
+    [bundle::MANIFEST, bundle::PACKAGE, bundle::TOKENIZER, bundle::CHAT_TEMPLATE, bundle::GENERATION];
+
+/// Refuses a destination that holds anything but a converted model: what somebody put there is theirs.
+fn check_free(dest: &Path) -> Result<()> {
+    let occupied = |found: String| Err(ConvertError::Occupied { path: dest.to_owned(), found });
+    let entries = match fs::read_dir(dest) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::NotADirectory => return occupied("a file".to_owned()),
+        Err(e) => return Err(ConvertError::io(dest, "read", e)),
+    };
+    let mut empty = true;
+    for entry in entries {
+        let name = entry.map_err(|e| ConvertError::io(dest, "read", e))?.file_name();
+        if !OURS.iter().any(|ours| name == *ours) {
+            return occupied(format!("{:?}, which no conversion wrote", name.to_string_lossy()));
+        }
+        empty = false;
     }
+    if empty || dest.join(bundle::MANIFEST).is_file() {
+        return Ok(());
+    }
+    occupied(format!("a folder without {}", bundle::MANIFEST))
 }
 
 /// Removes staging folders of conversions that were killed.
@@ -116,4 +136,42 @@ fn sync_folder(path: &Path) -> Result<()> {
         File::open(path).and_then(|f| f.sync_all()).map_err(|e| ConvertError::io(path, "sync", e))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder as a conversion leaves it.
+    fn converted(dest: &Path) {
+        let staging = Staging::new(dest, 0).unwrap();
+        fs::create_dir(staging.path().join(bundle::PACKAGE)).unwrap();
+        write_synced(&staging.path().join(bundle::MANIFEST), b"{}").unwrap();
+        staging.commit().unwrap();
+    }
+
+    #[test]
+    fn a_converted_model_is_replaced_but_never_what_somebody_put_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let dest = dir.path().join("model");
+        converted(&dest);
+        converted(&dest);
+        fs::create_dir(dest.join("mine")).unwrap();
+        fs::write(dest.join("mine/notes.txt"), "precious").unwrap();
+        let error = Staging::new(&dest, 0).map(drop).unwrap_err().to_string();
+        assert!(error.contains("mine"), "{error}");
+        assert_eq!(fs::read_to_string(dest.join("mine/notes.txt")).unwrap(), "precious");
+    }
+
+    #[test]
+    fn what_is_put_there_during_a_conversion_stays_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let dest = dir.path().join("model");
+        converted(&dest);
+        let staging = Staging::new(&dest, 0).unwrap();
+        fs::write(dest.join("notes.txt"), "precious").unwrap();
+        assert!(matches!(staging.commit(), Err(ConvertError::Occupied { .. })));
+        assert_eq!(fs::read_to_string(dest.join("notes.txt")).unwrap(), "precious");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no staging folder is left");
+    }
 }
