@@ -8,7 +8,7 @@
 #![allow(clippy::print_stdout, reason = "a program that prints")]
 
 use anemone_kernels::Isa;
-use anemone_kernels::attention::{Group, Mask, Queries, Rows, attend, scratch_len};
+use anemone_kernels::attention::{Group, Keys, Mask, Queries, Rows, attend, scratch_len};
 use anemone_kernels::buffer::Buffer;
 use anemone_kernels::linear::{
     Activations, BlockShape, Linear, LinearF16, LinearF32, LinearLut, LinearQ4, LinearQ8, LutShape, ScaleType,
@@ -54,7 +54,9 @@ fn main() {
     if "attention".contains(&only) {
         for len in [256, 2048] {
             for width in [1, 16, 64] {
-                attention(isa, width, len, set);
+                for turned in [false, true] {
+                    attention(isa, width, len, set, turned);
+                }
             }
         }
     }
@@ -183,7 +185,7 @@ fn linear(isa: Isa, kind: &str, rows: usize, k: usize, set: usize) {
     print(", int8 activations", decode, prefill);
 }
 
-fn attention(isa: Isa, width: usize, len: usize, set: usize) {
+fn attention(isa: Isa, width: usize, len: usize, set: usize, turned: bool) {
     let (heads, dim) = (3, 64);
     let kv: Vec<u16> = random(len * dim).iter().map(|&v| 0x2c00 + u16::from(v)).collect();
     let layers = (set / (len * dim * 4)).max(1);
@@ -198,7 +200,11 @@ fn attention(isa: Isa, width: usize, len: usize, set: usize) {
             dim,
             scale: 0.125,
             queries: Queries { data: &q, head_stride: width * dim, token_stride: dim },
-            keys: Rows { data: &pair[0][..], stride: dim },
+            keys: if turned {
+                Keys::Turned(&pair[0][..])
+            } else {
+                Keys::Rows(Rows { data: &pair[0][..], stride: dim })
+            },
             values: Rows { data: &pair[1][..], stride: dim },
             len,
             mask: Mask::Causal { first: len - width },
@@ -209,7 +215,7 @@ fn attention(isa: Isa, width: usize, len: usize, set: usize) {
     let layers = if width == 1 { layers } else { layers.min(8) };
     println!(
         "{:<44} {:>7.1} GB/s        {:>7.1} GOP/s",
-        format!("attention {heads} x {width} rows over {len} positions"),
+        format!("attention {heads} x {width} over {len}{}", if turned { ", turned keys" } else { "" }),
         (layers * len * dim * 4) as f64 / seconds / 1e9,
         (layers * heads * width * len * dim * 4) as f64 / seconds / 1e9,
     );

@@ -89,6 +89,28 @@ pub struct Rows<'a, E> {
     pub stride: usize,
 }
 
+/// Where keys lie.
+#[derive(Clone, Copy, Debug)]
+pub enum Keys<'a, E> {
+    /// As rows, `[len, dim]`.
+    Rows(Rows<'a, E>),
+    /// Turned, sixteen positions side by side: coordinate `d` of position `p` at [`turned_at`]`(dim, p) + 16 · d`. The
+    /// slice reaches to a multiple of sixteen positions; what lies past `len` may be anything. This is what the kernel
+    /// reads fastest: rows must be turned first, which for one token takes as long as all the rest.
+    Turned(&'a [E]),
+}
+
+impl<'a, E> From<Rows<'a, E>> for Keys<'a, E> {
+    fn from(rows: Rows<'a, E>) -> Self {
+        Self::Rows(rows)
+    }
+}
+
+/// Where in turned keys the first coordinate of a position lies; the others follow each sixteen further.
+pub const fn turned_at(dim: usize, position: usize) -> usize {
+    position / 16 * 16 * dim + position % 16
+}
+
 /// The queries: `heads · width` rows of `dim` values.
 #[derive(Clone, Copy, Debug)]
 pub struct Queries<'a> {
@@ -114,7 +136,7 @@ pub struct Group<'a, E> {
     /// The queries.
     pub queries: Queries<'a>,
     /// `[len, dim]`.
-    pub keys: Rows<'a, E>,
+    pub keys: Keys<'a, E>,
     /// `[len, dim]`.
     pub values: Rows<'a, E>,
     /// How many positions there are; at least 1.
@@ -157,10 +179,13 @@ impl<'a, E: Element> Group<'a, E> {
     fn check(&self) {
         let Self { heads, width, dim, len, .. } = *self;
         assert!(heads > 0 && width > 0 && dim > 0 && len > 0, "attention over nothing: {heads} {width} {dim} {len}");
-        for (what, rows) in [("keys", self.keys), ("values", self.values)] {
-            let need = (len - 1) * rows.stride + dim;
-            assert!(rows.data.len() >= need, "attention: {} of {what}, {need} needed", rows.data.len());
-        }
+        let (keys, need) = match self.keys {
+            Keys::Rows(rows) => (rows.data.len(), (len - 1) * rows.stride + dim),
+            Keys::Turned(data) => (data.len(), len.next_multiple_of(16) * dim),
+        };
+        assert!(keys >= need, "attention: {keys} of keys, {need} needed");
+        let need = (len - 1) * self.values.stride + dim;
+        assert!(self.values.data.len() >= need, "attention: {} of values, {need} needed", self.values.data.len());
         let q = &self.queries;
         let need = (heads - 1) * q.head_stride + (width - 1) * q.token_stride + dim;
         assert!(q.data.len() >= need, "attention: {} of queries, {need} needed", q.data.len());

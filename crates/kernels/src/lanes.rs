@@ -90,6 +90,13 @@ pub(crate) trait Lanes: Copy {
     fn nibble(self, a: Self::I, shift: u32) -> Self::F {
         self.to_f32(self.iand(self.shr(a, shift), self.isplat(15)))
     }
+    /// Byte by byte, `table[i]` for `i` in 0..=15, each four lanes with sixteen bytes of table of their own.
+    fn lookup_bytes(self, table: Self::I, i: Self::I) -> Self::I;
+    /// `table[i & 63]`, little-endian f32.
+    #[inline(always)]
+    fn lookup64(self, table: &[[u8; 4]; 64], i: Self::I) -> Self::F {
+        self.gather(table, i)
+    }
     /// `table[i % table.len()]`: little-endian f32, a power of two of them.
     fn gather(self, table: &[[u8; 4]], i: Self::I) -> Self::F;
     /// Lane `j` of row `i` becomes lane `i` of row `j`.

@@ -94,7 +94,8 @@ impl Linear<'_> {
     /// Whether [`Self::matmul_int8`] can be used.
     pub fn has_int8(&self) -> bool {
         match self {
-            Self::F32(_) | Self::F16(_) | Self::Lut(_) => false,
+            Self::F32(_) | Self::F16(_) => false,
+            Self::Lut(w) => w.has_int8(),
             Self::Q8(w) => w.has_int8(),
             Self::Q4(w) => w.has_int8(),
         }
@@ -105,6 +106,7 @@ impl Linear<'_> {
         match self {
             Self::Q8(w) => w.matmul_int8(isa, rows, x, out),
             Self::Q4(w) => w.matmul_int8(isa, rows, x, out),
+            Self::Lut(w) => w.matmul_int8(isa, rows, x, out),
             _ => panic!("there is no integer product with these weights"),
         }
     }

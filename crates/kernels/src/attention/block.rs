@@ -1,6 +1,6 @@
 //! One block of positions against all query rows of a group.
 
-use super::{BLOCK, Element, Group, Mask};
+use super::{BLOCK, Element, Group, Keys, Mask, turned_at};
 use crate::isa::Kernel;
 use crate::lanes::{Lanes, load_part, store_part};
 use crate::math::exp;
@@ -71,24 +71,36 @@ impl<E: Element> Kernel for Block<'_, E> {
 }
 
 impl<E: Element> Block<'_, E> {
-    /// Turns keys `at..end` (at most [`TURNED`]) into columns; positions that are not there become zeros.
+    /// Lays keys `at..end` (at most [`TURNED`]) out in columns. What is not there is anything.
     #[inline(always)]
     fn turn<S: Lanes>(&mut self, s: S, at: usize, end: usize) {
-        let Group { keys, dim, .. } = *self.group;
-        for d in (0..dim).step_by(16) {
-            let turned = &mut self.area.turned[d..dim.min(d + 16)];
-            for v in 0..(end - at).div_ceil(16) {
-                let mut lines = [s.splat(0.0); 16];
-                for (i, line) in lines.iter_mut().enumerate() {
-                    let position = at + 16 * v + i;
-                    if position < end {
-                        let key = &keys.data[position * keys.stride + d..][..turned.len()];
-                        *line = load_element(s, key);
+        let dim = self.group.dim;
+        match self.group.keys {
+            Keys::Turned(data) => {
+                let blocks = data[turned_at(dim, at)..].as_chunks::<16>().0.chunks_exact(dim);
+                for (v, block) in blocks.take((end - at).div_ceil(16)).enumerate() {
+                    for (turned, column) in self.area.turned[..dim].iter_mut().zip(block) {
+                        s.store(E::lanes(s, column), &mut turned[v]);
                     }
                 }
-                let columns = s.transpose(lines);
-                for (i, turned) in turned.iter_mut().enumerate() {
-                    s.store(columns[i], &mut turned[v]);
+            }
+            Keys::Rows(keys) => {
+                for d in (0..dim).step_by(16) {
+                    let turned = &mut self.area.turned[d..dim.min(d + 16)];
+                    for v in 0..(end - at).div_ceil(16) {
+                        let mut lines = [s.splat(0.0); 16];
+                        for (i, line) in lines.iter_mut().enumerate() {
+                            let position = at + 16 * v + i;
+                            if position < end {
+                                let key = &keys.data[position * keys.stride + d..][..turned.len()];
+                                *line = load_element(s, key);
+                            }
+                        }
+                        let columns = s.transpose(lines);
+                        for (i, turned) in turned.iter_mut().enumerate() {
+                            s.store(columns[i], &mut turned[v]);
+                        }
+                    }
                 }
             }
         }

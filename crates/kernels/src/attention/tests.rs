@@ -16,7 +16,8 @@ fn reference(group: &Group<'_, f32>) -> Vec<f64> {
         let t = row % group.width;
         let scores: Vec<f64> = (0..group.len)
             .map(|p| {
-                let key = &group.keys.data[p * group.keys.stride..][..group.dim];
+                let Keys::Rows(keys) = group.keys else { unreachable!("the reference reads rows") };
+                let key = &keys.data[p * keys.stride..][..group.dim];
                 let dot: f64 = group.query(row).iter().zip(key).map(|(&q, &k)| f64::from(q) * f64::from(k)).sum();
                 let mask = match group.mask {
                     Mask::Full => 0.0,
@@ -100,7 +101,7 @@ fn agrees_with_the_formula() {
                 dim,
                 scale,
                 queries,
-                keys: Rows { data: &wide_keys[..], stride },
+                keys: Keys::Rows(Rows { data: &wide_keys[..], stride }),
                 values: Rows { data: &wide_vals[..], stride },
                 len,
                 mask,
@@ -111,7 +112,7 @@ fn agrees_with_the_formula() {
                 dim,
                 scale,
                 queries,
-                keys: Rows { data: &keys[..], stride },
+                keys: Keys::Rows(Rows { data: &keys[..], stride }),
                 values: Rows { data: &vals[..], stride },
                 len,
                 mask,
@@ -125,6 +126,13 @@ fn agrees_with_the_formula() {
                 let what = format!("{} {heads} {width} {dim} {len}", isa.name());
                 same(&run(isa, &group), &scalar, &what);
                 same(&run(isa, &half), &scalar, &what);
+                let mut turned = vec![0x7e00; len.next_multiple_of(16) * dim];
+                for p in 0..len {
+                    for d in 0..dim {
+                        turned[turned_at(dim, p) + 16 * d] = keys[p * stride + d];
+                    }
+                }
+                same(&run(isa, &Group { keys: Keys::Turned(&turned), ..half }), &scalar, &what);
             }
         }
     }
@@ -142,7 +150,7 @@ fn many_tokens_are_as_many_single_ones() {
         dim,
         scale: 0.125,
         queries: Queries { data: &queries[t * dim..], head_stride: 9 * dim, token_stride: dim },
-        keys: Rows { data: &keys[..], stride: dim },
+        keys: Keys::Rows(Rows { data: &keys[..], stride: dim }),
         values: Rows { data: &vals[..], stride: dim },
         len: first + t + width,
         mask: Mask::Causal { first: first + t },
@@ -174,7 +182,7 @@ fn hostile_rows_stay_by_themselves() {
             dim,
             scale: 0.2,
             queries: Queries { data: &queries, head_stride: 0, token_stride: dim },
-            keys: Rows { data: &keys[..], stride: dim },
+            keys: Keys::Rows(Rows { data: &keys[..], stride: dim }),
             values: Rows { data: &vals[..], stride: dim },
             len,
             mask: Mask::Additive { values: &mask, stride: len },
@@ -205,7 +213,7 @@ fn short_keys_are_refused() {
         dim: 4,
         scale: 1.0,
         queries: Queries { data: &[0.0; 4], head_stride: 0, token_stride: 0 },
-        keys: Rows { data: &[0.0_f32; 7], stride: 4 },
+        keys: Keys::Rows(Rows { data: &[0.0_f32; 7], stride: 4 }),
         values: Rows { data: &[0.0_f32; 8], stride: 4 },
         len: 2,
         mask: Mask::Full,

@@ -243,6 +243,10 @@ impl Lanes for Avx2 {
         [pick!(0), pick!(1)]
     }
     #[inline(always)]
+    fn lookup_bytes(self, table: Self::I, i: Self::I) -> Self::I {
+        both!(_mm256_shuffle_epi8, table, i)
+    }
+    #[inline(always)]
     fn gather(self, table: &[[u8; 4]], i: Self::I) -> Self::F {
         assert!(table.len().is_power_of_two(), "a table of {} entries", table.len());
         let i = self.iand(i, self.isplat(table.len() as i32 - 1));

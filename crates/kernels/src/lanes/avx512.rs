@@ -181,6 +181,21 @@ impl Lanes for Avx512 {
         self.lookup16(integers, self.shr(a, shift))
     }
     #[inline(always)]
+    fn lookup_bytes(self, table: Self::I, i: Self::I) -> Self::I {
+        run!(_mm512_shuffle_epi8(table, i))
+    }
+    #[inline(always)]
+    fn lookup64(self, table: &[[u8; 4]; 64], i: Self::I) -> Self::F {
+        let quarters = table.as_flattened().as_chunks::<64>().0;
+        let [a, b] = [self.load_bytes(&quarters[0]), self.load_bytes(&quarters[1])];
+        let [c, d] = [self.load_bytes(&quarters[2]), self.load_bytes(&quarters[3])];
+        // The permutations look at five bits; the sixth chooses between them.
+        run!({
+            let high = _mm512_test_epi32_mask(i, _mm512_set1_epi32(32));
+            _mm512_mask_blend_ps(high, _mm512_permutex2var_ps(a, i, b), _mm512_permutex2var_ps(c, i, d))
+        })
+    }
+    #[inline(always)]
     fn gather(self, table: &[[u8; 4]], i: Self::I) -> Self::F {
         assert!(table.len().is_power_of_two(), "a table of {} entries", table.len());
         let i = self.iand(i, self.isplat(table.len() as i32 - 1));

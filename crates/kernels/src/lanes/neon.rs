@@ -241,6 +241,10 @@ impl Lanes for Neon {
         })
     }
     #[inline(always)]
+    fn lookup_bytes(self, table: Self::I, i: Self::I) -> Self::I {
+        four!(|l| vreinterpretq_s32_u8(vqtbl1q_u8(vreinterpretq_u8_s32(table[l]), vreinterpretq_u8_s32(i[l]))))
+    }
+    #[inline(always)]
     fn gather(self, table: &[[u8; 4]], i: Self::I) -> Self::F {
         assert!(table.len().is_power_of_two(), "a table of {} entries", table.len());
         let mut at = [0; 16];

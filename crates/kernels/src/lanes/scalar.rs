@@ -185,6 +185,13 @@ impl Lanes for Scalar {
         std::array::from_fn(|l| table[(i[l] & 15) as usize])
     }
     #[inline(never)]
+    fn lookup_bytes(self, table: Self::I, i: Self::I) -> Self::I {
+        std::array::from_fn(|l| {
+            let byte = |b: u8| table[l / 4 * 4 + usize::from(b & 15) / 4].to_le_bytes()[usize::from(b & 3)];
+            i32::from_le_bytes(i[l].to_le_bytes().map(byte))
+        })
+    }
+    #[inline(never)]
     fn gather(self, table: &[[u8; 4]], i: Self::I) -> Self::F {
         assert!(table.len().is_power_of_two(), "a table of {} entries", table.len());
         std::array::from_fn(|l| f32::from_le_bytes(table[i[l] as usize & (table.len() - 1)]))

@@ -11,6 +11,9 @@
 //! `Σ over blocks of max |x| / 254 · Σ |w|`, and a few roundings to f32. The bits depend neither on the rows asked for, nor
 //! on how many tokens are computed together, nor on the instruction set.
 //!
+//! The entries of palettes are made 16-bit integers, for each table relative to its largest entry (at most 2^-16 of which a
+//! weight is off), and multiplied as two bytes.
+//!
 //! A block with a NaN or an infinity gets a scale of NaN, so that the token's outputs are NaN. A block whose values are all
 //! below 1e-30 counts as zero.
 //!
@@ -21,7 +24,7 @@
 //! Many tokens: per panel and block 8 dot products a token, with 3 more instructions to scale and add; the weights are
 //! unpacked once for [`Lanes::TILE`] tokens.
 
-use super::{PANEL, Panel};
+use super::PANEL;
 use crate::isa::{Isa, Kernel};
 use crate::lanes::{Lanes, load_part, store_part};
 use std::ops::Range;
@@ -171,15 +174,27 @@ pub(crate) trait IntegerWeights: Copy {
     fn integers<S: Lanes>(self, s: S, index: usize) -> Self::Integers<S>;
 }
 
-/// Sixteen rows of integer weights.
-pub(crate) trait IntegerPanel<S: Lanes>: Panel<S> {
+/// Sixteen rows of integer weights, seen 32 columns at a time.
+pub(crate) trait IntegerPanel<S: Lanes> {
     /// Whether the weights fit in four bits.
     const NIBBLES: bool;
+    /// 2 if a weight is 256 times a byte and another byte, else 1.
+    const PLANES: usize;
+    /// What 32 columns share.
+    type Chunk: Copy;
+    /// 32 columns as they lie in memory.
+    type Lines: Copy;
     /// Where in a record the sums start.
     fn start(&self) -> usize;
-    /// Columns 0..4 and 4..8 of a group, four bytes a lane, unsigned.
-    fn bytes(&self, s: S, group: &Self::Group) -> [S::I; 2];
-    /// What is to be taken away from the weights of a row and chunk, where that differs.
+    fn chunk(&self, s: S, block: usize) -> Self::Chunk;
+    fn lines(&self, block: usize) -> Self::Lines;
+    /// Asks for the memory that lies [`super::AHEAD`] of these lines.
+    fn prefetch(&self, s: S, lines: Self::Lines);
+    /// For each plane, the high one first, columns 0..4 and 4..8 of group `g` in 0..4: four bytes a lane, unsigned.
+    fn bytes(&self, s: S, chunk: &Self::Chunk, lines: Self::Lines, g: usize) -> [[S::I; 2]; 2];
+    /// The scale of each row.
+    fn scale(&self, chunk: &Self::Chunk) -> S::F;
+    /// What is to be taken away from the weights of a row, where that differs.
     fn offset(&self, chunk: &Self::Chunk) -> Option<S::F>;
 }
 
@@ -250,31 +265,37 @@ fn add<S: Lanes, P: IntegerPanel<S>, const T: usize>(
         panel.prefetch(s, lines);
     }
     let start = panel.start() & 15;
-    let mut sums = [s.isplat(0); T];
+    let mut sums = [[s.isplat(0); T]; 2];
     for t in 0..T {
-        sums[t] = s.isplat(i32::from_le_bytes(x[t][start]));
+        sums[0][t] = s.isplat(i32::from_le_bytes(x[t][start]));
     }
+    sums[1] = sums[0];
     for g in 0..4 {
-        let group = panel.group(s, lines, g);
-        let [low, high] = panel.bytes(s, &group);
-        for t in 0..T {
-            let first = s.isplat(i32::from_le_bytes(x[t][2 * g]));
-            let second = s.isplat(i32::from_le_bytes(x[t][2 * g + 1]));
-            if P::NIBBLES {
-                sums[t] = s.dot_nibbles(s.dot_nibbles(sums[t], low, first), high, second);
-            } else {
-                sums[t] = s.dot_bytes(s.dot_bytes(sums[t], low, first), high, second);
+        let bytes = panel.bytes(s, &chunk, lines, g);
+        for plane in 0..P::PLANES {
+            let [low, high] = bytes[plane];
+            for t in 0..T {
+                let first = s.isplat(i32::from_le_bytes(x[t][2 * g]));
+                let second = s.isplat(i32::from_le_bytes(x[t][2 * g + 1]));
+                if P::NIBBLES {
+                    sums[plane][t] = s.dot_nibbles(s.dot_nibbles(sums[plane][t], low, first), high, second);
+                } else {
+                    sums[plane][t] = s.dot_bytes(s.dot_bytes(sums[plane][t], low, first), high, second);
+                }
             }
         }
     }
     for t in 0..T {
-        let mut value = s.to_f32(sums[t]);
+        let mut value = s.to_f32(sums[0][t]);
+        if P::PLANES == 2 {
+            value = s.fma(value, s.splat(256.0), s.to_f32(sums[1][t]));
+        }
         if let Some(offset) = panel.offset(&chunk) {
             let sum = i32::from_le_bytes(x[t][SUM]) as f32;
             value = s.fma(offset, s.splat(-sum), value);
         }
         let value = s.mul(value, s.splat(f32::from_le_bytes(x[t][SCALE])));
-        totals[t] = panel.close(s, &chunk, value, totals[t]);
+        totals[t] = s.fma(value, panel.scale(&chunk), totals[t]);
     }
 }
 

@@ -220,16 +220,37 @@ impl<'a, const OFFSETS: bool> IntegerWeights for View<'a, OFFSETS> {
     }
 }
 
-impl<S: Lanes, const OFFSETS: bool> IntegerPanel<S> for PanelView<'_, S::F, OFFSETS> {
+impl<'a, S: Lanes, const OFFSETS: bool> IntegerPanel<S> for PanelView<'a, S::F, OFFSETS> {
     const NIBBLES: bool = true;
+    const PLANES: usize = 1;
+    /// Scale and offset.
+    type Chunk = (S::F, S::F);
+    type Lines = &'a [[u8; GROUP]; 4];
     #[inline(always)]
     fn start(&self) -> usize {
         self.start
     }
     #[inline(always)]
-    fn bytes(&self, s: S, group: &Self::Group) -> [S::I; 2] {
+    fn chunk(&self, s: S, block: usize) -> Self::Chunk {
+        Panel::chunk(self, s, block)
+    }
+    #[inline(always)]
+    fn lines(&self, block: usize) -> Self::Lines {
+        &self.groups[block]
+    }
+    #[inline(always)]
+    fn prefetch(&self, s: S, lines: Self::Lines) {
+        Panel::prefetch(self, s, lines);
+    }
+    #[inline(always)]
+    fn bytes(&self, s: S, _chunk: &Self::Chunk, lines: Self::Lines, g: usize) -> [[S::I; 2]; 2] {
         let low = s.isplat(0x0f0f_0f0f);
-        [s.iand(*group, low), s.iand(s.shr(*group, 4), low)]
+        let group = s.iload(&lines[g]);
+        [[s.iand(group, low), s.iand(s.shr(group, 4), low)]; 2]
+    }
+    #[inline(always)]
+    fn scale(&self, chunk: &Self::Chunk) -> S::F {
+        chunk.0
     }
     #[inline(always)]
     fn offset(&self, chunk: &Self::Chunk) -> Option<S::F> {

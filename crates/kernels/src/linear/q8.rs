@@ -223,15 +223,35 @@ impl<'a, const OFFSETS: bool> IntegerWeights for View<'a, OFFSETS> {
     }
 }
 
-impl<S: Lanes, const OFFSETS: bool> IntegerPanel<S> for PanelView<'_, S::F, OFFSETS> {
+impl<'a, S: Lanes, const OFFSETS: bool> IntegerPanel<S> for PanelView<'a, S::F, OFFSETS> {
     const NIBBLES: bool = false;
+    const PLANES: usize = 1;
+    /// Scale and offset.
+    type Chunk = (S::F, S::F);
+    type Lines = &'a [[u8; GROUP]; 4];
     #[inline(always)]
     fn start(&self) -> usize {
         self.start
     }
     #[inline(always)]
-    fn bytes(&self, _s: S, group: &Self::Group) -> [S::I; 2] {
-        *group
+    fn chunk(&self, s: S, block: usize) -> Self::Chunk {
+        Panel::chunk(self, s, block)
+    }
+    #[inline(always)]
+    fn lines(&self, block: usize) -> Self::Lines {
+        &self.groups[block]
+    }
+    #[inline(always)]
+    fn prefetch(&self, s: S, lines: Self::Lines) {
+        Panel::prefetch(self, s, lines);
+    }
+    #[inline(always)]
+    fn bytes(&self, s: S, _chunk: &Self::Chunk, lines: Self::Lines, g: usize) -> [[S::I; 2]; 2] {
+        [self.group(s, lines, g); 2]
+    }
+    #[inline(always)]
+    fn scale(&self, chunk: &Self::Chunk) -> S::F {
+        chunk.0
     }
     #[inline(always)]
     fn offset(&self, chunk: &Self::Chunk) -> Option<S::F> {

@@ -1,4 +1,4 @@
-use super::super::{BlockShape, Linear, LinearQ4, LinearQ8, ScaleType};
+use super::super::{BlockShape, Linear, LinearLut, LinearQ4, LinearQ8, LutShape, ScaleType};
 use super::*;
 use half::f16;
 
@@ -127,6 +127,35 @@ fn integer_products() {
             }
         }
     }
+}
+
+#[test]
+fn palettes_in_integers() {
+    for (rows, k, row_groups, col_groups) in
+        [(1, 1, 1, 1), (17, 40, 1, 1), (48, 64, 3, 2), (64, 64, 8, 1), (24, 96, 6, 3), (72, 32, 3, 1), (36, 100, 3, 1)]
+    {
+        for bits in [1, 2, 3, 4] {
+            let shape = LutShape { rows, k, bits, row_groups, col_groups };
+            let tables = floats(7, (row_groups * col_groups) << bits);
+            let indices: Vec<u8> = numbers(8, (rows * k * bits).div_ceil(8)).iter().map(|&v| v as u8).collect();
+            let dense: Vec<f32> = (0..rows * k)
+                .map(|i| {
+                    let bit = |b: usize| usize::from(indices[(i * bits + b) / 8] >> ((i * bits + b) % 8) & 1) << b;
+                    let index: usize = (0..bits).map(bit).sum();
+                    let group = i / k / (rows / row_groups) * col_groups + i % k / (k / col_groups);
+                    tables[(group << bits) + index]
+                })
+                .collect();
+            let bytes = LinearLut::packed(shape, &indices, &tables);
+            let linear = LinearLut::new(shape, &bytes);
+            assert!(linear.has_int8(), "{shape:?}");
+            agrees(Linear::Lut(linear), &dense, &format!("{shape:?}"));
+        }
+    }
+    // Two rows with a table of their own among four have no integer product.
+    let shape = LutShape { rows: 16, k: 32, bits: 4, row_groups: 8, col_groups: 1 };
+    let bytes = LinearLut::packed(shape, &[0; 256], &[0.0; 128]);
+    assert!(!LinearLut::new(shape, &bytes).has_int8());
 }
 
 #[test]
