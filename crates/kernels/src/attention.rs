@@ -184,7 +184,9 @@ impl<'a, E: Element> Group<'a, E> {
             Keys::Turned(data) => (data.len(), len.next_multiple_of(16) * dim),
         };
         assert!(keys >= need, "attention: {keys} of keys, {need} needed");
-        let need = (len - 1) * self.values.stride + dim;
+        let stride = self.values.stride;
+        assert!(len == 1 || stride >= dim, "attention: values of {dim} overlap at a stride of {stride}");
+        let need = (len - 1) * stride + dim;
         assert!(self.values.data.len() >= need, "attention: {} of values, {need} needed", self.values.data.len());
         let q = &self.queries;
         let need = (heads - 1) * q.head_stride + (width - 1) * q.token_stride + dim;

@@ -187,33 +187,38 @@ impl<E: Element> Block<'_, E> {
         for (t, weights) in weights.iter_mut().enumerate() {
             *weights = &self.area.scores[row + t][..last - start];
         }
+        let rows = values.data[start * values.stride..].chunks(values.stride.max(dim));
         let mut d = 0;
-        while d < dim {
-            let wide = dim - d >= 16 * C;
+        while dim - d >= 16 * C {
             let mut sums = [[s.splat(0.0); C]; T];
-            for i in 0..last - start {
-                let line = &values.data[(start + i) * values.stride + d..];
-                if wide {
-                    let line = line[..16 * C].as_chunks::<16>().0;
-                    for c in 0..C {
-                        let value = E::lanes(s, &line[c]);
-                        for t in 0..T {
-                            sums[t][c] = s.fma(value, s.splat(weights[t][i]), sums[t][c]);
-                        }
-                    }
-                } else {
-                    let value = load_element(s, &line[..16.min(dim - d)]);
+            for (i, line) in rows.clone().take(last - start).enumerate() {
+                let line = line[d..d + 16 * C].as_chunks::<16>().0;
+                for c in 0..C {
+                    let value = E::lanes(s, &line[c]);
                     for t in 0..T {
-                        sums[t][0] = s.fma(value, s.splat(weights[t][i]), sums[t][0]);
+                        sums[t][c] = s.fma(value, s.splat(weights[t][i]), sums[t][c]);
                     }
                 }
             }
-            let step = if wide { 16 * C } else { 16.min(dim - d) };
             for t in 0..T {
-                let out = &mut self.part[(row + t) * (dim + 2) + d..][..step];
-                for (c, out) in out.chunks_mut(16).enumerate() {
-                    store_part(s, sums[t][c], out);
+                let out = self.part[(row + t) * (dim + 2) + d..][..16 * C].as_chunks_mut::<16>().0;
+                for c in 0..C {
+                    s.store(sums[t][c], &mut out[c]);
                 }
+            }
+            d += 16 * C;
+        }
+        while d < dim {
+            let step = 16.min(dim - d);
+            let mut sums = [s.splat(0.0); T];
+            for (i, line) in rows.clone().take(last - start).enumerate() {
+                let value = load_element(s, &line[d..d + step]);
+                for t in 0..T {
+                    sums[t] = s.fma(value, s.splat(weights[t][i]), sums[t]);
+                }
+            }
+            for t in 0..T {
+                store_part(s, sums[t], &mut self.part[(row + t) * (dim + 2) + d..][..step]);
             }
             d += step;
         }

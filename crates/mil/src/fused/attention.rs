@@ -7,7 +7,7 @@
 
 use anemone_kernels::Isa;
 use anemone_kernels::attention::{
-    Element, Group, Mask, Queries, Rows, attend, attend_block, merge, part_len, scratch_len,
+    Element, Group, Keys, Mask, Queries, Rows, attend, attend_block, merge, part_len, scratch_len,
 };
 use half::slice::HalfFloatSliceExt;
 use smallvec::smallvec;
@@ -370,7 +370,7 @@ impl Lowered {
                 head_stride: s.width * s.dim,
                 token_stride: s.dim,
             },
-            keys: Rows { data: &keys[k_rows.start(g)..], stride: k_rows.stride },
+            keys: Keys::Rows(Rows { data: &keys[k_rows.start(g)..], stride: k_rows.stride }),
             values: Rows { data: &values[v_rows.start(g)..], stride: v_rows.stride },
             len,
             mask: mask.map_or(Mask::Full, |values| Mask::Additive { values, stride: s.len }),
