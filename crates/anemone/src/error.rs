@@ -7,6 +7,7 @@ use anemone_mil::MilError;
 use anemone_package::bundle::BundleError;
 
 use crate::signature::Misfit;
+use crate::snapshot::SnapshotError;
 
 /// The result of every fallible call in this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -190,6 +191,14 @@ pub enum Error {
         /// Where it was looked for.
         folders: Vec<PathBuf>,
     },
+    /// A snapshot could not be made, or can't be used. Nothing was changed.
+    #[error("{}: {source}", path.display())]
+    Snapshot {
+        /// The file.
+        path: PathBuf,
+        /// What failed or does not match.
+        source: Box<SnapshotError>,
+    },
     /// A file of settings does not say what it should.
     #[error("{}: {problem}", path.display())]
     Malformed {
@@ -201,6 +210,10 @@ pub enum Error {
 }
 
 impl Error {
+    pub(crate) fn snapshot(path: &Path, source: SnapshotError) -> Self {
+        Self::Snapshot { path: path.to_owned(), source: Box::new(source) }
+    }
+
     pub(crate) fn bundle(source: BundleError) -> Self {
         Self::Bundle(Box::new(source))
     }

@@ -81,6 +81,7 @@
 //! ```
 
 mod detokenizer;
+mod disk;
 mod error;
 mod files;
 mod generation;
@@ -95,6 +96,7 @@ mod runner;
 mod sampler;
 mod session;
 mod signature;
+mod snapshot;
 mod template;
 #[cfg(test)]
 mod testing;
@@ -114,5 +116,6 @@ pub use runner::{Runner, RunnerError};
 pub use sampler::Sampler;
 pub use session::{Cancel, Event, Request, Session, StopReason, Turn};
 pub use signature::Misfit;
+pub use snapshot::{CacheLayout, CacheTensor, PrefixStore, Snapshot, SnapshotError, SnapshotInfo, SnapshotLimits};
 pub use template::{ChatTemplate, Rendering};
 pub use tokenizer::Tokenizer;

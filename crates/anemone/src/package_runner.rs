@@ -1,9 +1,11 @@
 //! A package as a runner: plans for each width over one set of weights, and states that they write in place.
 
 mod call;
+mod columns;
 mod info;
 mod open;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use anemone_cpu::{RunError, State, StateLayout};
@@ -11,7 +13,7 @@ use anemone_cpu::{RunError, State, StateLayout};
 pub use info::{CallInfo, RunnerInfo, StateInfo};
 pub use open::ModelOptions;
 
-use crate::{Runner, RunnerError};
+use crate::{CacheLayout, CacheTensor, Runner, RunnerError};
 use call::PlannedCall;
 
 /// A package that is ready to run on this machine's processor.
@@ -35,6 +37,7 @@ pub struct PackageRunner {
     /// By width, that of one token first.
     calls: Vec<PlannedCall>,
     layout: Arc<StateLayout>,
+    cache: CacheLayout,
     context: usize,
     vocabulary: usize,
     info: RunnerInfo,
@@ -122,18 +125,46 @@ impl Runner for PackageRunner {
     /// Copies the columns that the first `position` tokens have written, and no others.
     fn copy_state(&self, state: &State, position: usize) -> Result<Option<State>, RunnerError> {
         let mut copy = State::new(Arc::clone(state.layout()));
-        for spec in &state.layout().states {
-            let (Some(from), Some(to)) = (state.get(&spec.name), copy.get_mut(&spec.name)) else { continue };
-            // Every state is (…, context, head dim): signatures ask for it.
-            let [.., length, dim] = spec.shape[..] else { continue };
-            if length * dim == 0 {
-                continue;
-            }
-            let (row, used) = (length * dim, position.min(length) * dim);
-            for (from, to) in from.chunks_exact(row).zip(to.chunks_exact_mut(row)) {
-                to[..used].copy_from_slice(&from[..used]);
-            }
+        for tensor in &self.cache.tensors {
+            let (Some(from), Some(to)) = (state.get(&tensor.name), copy.get_mut(&tensor.name)) else { continue };
+            columns::copy(tensor, from, to, position);
         }
         Ok(Some(copy))
     }
+
+    fn cache_layout(&self) -> Option<&CacheLayout> {
+        Some(&self.cache)
+    }
+
+    fn read_columns(
+        &self,
+        state: &State,
+        tensor: usize,
+        rows: Range<usize>,
+        columns: usize,
+        to: &mut [u8],
+    ) -> Result<(), RunnerError> {
+        let tensor = &self.cache.tensors[tensor];
+        let from = state.get(&tensor.name).ok_or_else(|| foreign(tensor))?;
+        columns::read(tensor, from, rows, columns, to);
+        Ok(())
+    }
+
+    fn write_columns(
+        &self,
+        state: &mut State,
+        tensor: usize,
+        rows: Range<usize>,
+        columns: usize,
+        from: &[u8],
+    ) -> Result<(), RunnerError> {
+        let tensor = &self.cache.tensors[tensor];
+        let to = state.get_mut(&tensor.name).ok_or_else(|| foreign(tensor))?;
+        columns::write(tensor, to, rows, columns, from);
+        Ok(())
+    }
+}
+
+fn foreign(tensor: &CacheTensor) -> RunnerError {
+    format!("the state has no tensor `{}`; it belongs to another package", tensor.name).into()
 }

@@ -1,5 +1,9 @@
 //! The seam between a conversation and the tensors below it.
 
+use std::ops::Range;
+
+use crate::CacheLayout;
+
 /// The error of a runtime; the session adds the place.
 pub type RunnerError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -54,5 +58,43 @@ pub trait Runner: Send + Sync {
     fn copy_state(&self, state: &Self::State, position: usize) -> Result<Option<Self::State>, RunnerError> {
         let _ = (state, position);
         Ok(None)
+    }
+
+    /// How the cache lies in the states, if they can be read and written; then it can be kept in snapshots.
+    fn cache_layout(&self) -> Option<&CacheLayout> {
+        None
+    }
+
+    /// Copies the first `columns` columns of `rows` of the layout's tensor `tensor` to `to`: row by row, without gaps,
+    /// as little-endian bytes. `to` has just that length.
+    ///
+    /// # Errors
+    /// The runtime's own; by default that it has no layout.
+    fn read_columns(
+        &self,
+        state: &Self::State,
+        tensor: usize,
+        rows: Range<usize>,
+        columns: usize,
+        to: &mut [u8],
+    ) -> Result<(), RunnerError> {
+        let _ = (state, tensor, rows, columns, to);
+        Err("this runtime cannot read its states".into())
+    }
+
+    /// Puts columns in place, as [`read_columns`](Runner::read_columns) gave them.
+    ///
+    /// # Errors
+    /// The runtime's own; by default that it has no layout.
+    fn write_columns(
+        &self,
+        state: &mut Self::State,
+        tensor: usize,
+        rows: Range<usize>,
+        columns: usize,
+        from: &[u8],
+    ) -> Result<(), RunnerError> {
+        let _ = (state, tensor, rows, columns, from);
+        Err("this runtime cannot write its states".into())
     }
 }

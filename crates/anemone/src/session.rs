@@ -1,6 +1,7 @@
 //! One conversation, kept warm.
 
 mod answer;
+mod keep;
 mod prompt;
 mod request;
 mod transcript;
@@ -269,7 +270,7 @@ impl<R: Runner> Session<R> {
     /// # Errors
     /// [`Error::Model`] when the model can't make a state; then nothing was forgotten.
     pub fn reset(&mut self) -> Result<()> {
-        self.transcript = Transcript::new(&self.model.runner)?;
+        self.transcript.reset(&self.model.runner)?;
         let system = self.entries.first().is_some_and(|first| first.message.role == "system");
         self.entries.truncate(usize::from(system));
         self.prompter = Prompter::default();

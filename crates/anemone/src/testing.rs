@@ -1,5 +1,6 @@
 //! What the unit tests share: fixtures, small tokenizers.
 
+pub(crate) mod faulty;
 pub(crate) mod scripted;
 
 use std::path::PathBuf;

@@ -16,7 +16,7 @@ use super::call::PlannedCall;
 use super::info::{CallInfo, RunnerInfo, notes, states};
 use crate::location::Location;
 use crate::signature::{recognize, unwritten_state};
-use crate::{Error, Result};
+use crate::{CacheLayout, CacheTensor, Error, Result};
 
 /// How a model is opened.
 #[derive(Clone, Debug)]
@@ -120,6 +120,14 @@ impl PackageRunner {
         let layout = Arc::clone(first.plan().states());
         let (context, vocabulary) = (first.context(), first.vocabulary());
         let states = states(first.plan());
+        // A mask may leave less of the states than there is.
+        let length = layout.states.first().and_then(|s| s.shape.iter().rev().nth(1)).copied().unwrap_or(context);
+        let tensors = layout.states.iter().map(|s| {
+            let tensor = CacheTensor::of_halves(&s.name, &s.shape, length);
+            tensor.expect("a signature asks for states of (…, context, head dim)")
+        });
+        let tensors = tensors.collect();
+        let cache = CacheLayout { package: owner, context, tensors };
         let mut weight_bytes = 0;
         for name in package.weight_file_names() {
             weight_bytes += package.weight_file(name).map_err(|e| program(location, e))?.len() as u64;
@@ -137,7 +145,7 @@ impl PackageRunner {
             notes: notes(&planned),
         };
         info.notes.iter().for_each(|note| tracing::info!("{note}"));
-        Ok(Self { calls: planned, layout, context, vocabulary, info })
+        Ok(Self { calls: planned, layout, cache, context, vocabulary, info })
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) fn answer<R: Runner>(
     };
 
     let start = prompt.len();
-    let (reused, before) = transcript.lay(prompt);
+    let (reused, before) = transcript.lay(&model.runner, prompt);
     let work = Work { model, transcript, request, events, start, reused };
     let answered = work.run(sampler, detokenizer);
     if !matches!(answered, Ok(Answered { withdrawn: false, .. })) {

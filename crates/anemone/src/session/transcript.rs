@@ -1,6 +1,14 @@
 //! The transcript and the cache that is derived from it.
 
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::disk::Disk;
+use crate::snapshot::{self, PrefixStore, SnapshotInfo};
 use crate::{Error, Result, Runner};
+
+/// A kept beginning is taken if it saves computing at least so many tokens.
+const WORTH: usize = 16;
 
 /// The tokens that a session has accepted, and a state that has read the first `position` of them.
 pub(super) struct Transcript<R: Runner> {
@@ -9,6 +17,8 @@ pub(super) struct Transcript<R: Runner> {
     state: R::State,
     /// The logits that follow the token at `position - 1`, if the last change was a feed.
     logits: Vec<f32>,
+    /// Where beginnings are kept that need not be computed.
+    prefixes: Option<Arc<PrefixStore>>,
 }
 
 /// What a transcript was before a prompt was laid over it.
@@ -20,7 +30,14 @@ pub(super) struct Before {
 impl<R: Runner> Transcript<R> {
     pub(super) fn new(runner: &R) -> Result<Self> {
         let state = runner.new_state().map_err(|source| Error::Model { position: 0, tokens: 0, source })?;
-        Ok(Self { tokens: Vec::new(), position: 0, state, logits: vec![0.0; runner.vocabulary()] })
+        let logits = vec![0.0; runner.vocabulary()];
+        Ok(Self { tokens: Vec::new(), position: 0, state, logits, prefixes: None })
+    }
+
+    /// Begins anew, with a new state.
+    pub(super) fn reset(&mut self, runner: &R) -> Result<()> {
+        *self = Self { prefixes: self.prefixes.clone(), ..Self::new(runner)? };
+        Ok(())
     }
 
     /// The same transcript with a state of its own.
@@ -28,9 +45,10 @@ impl<R: Runner> Transcript<R> {
         let failed = |source| Error::Model { position: self.position, tokens: 0, source };
         let copied = runner.copy_state(&self.state, self.position).map_err(failed)?;
         let mut fork = match copied {
-            Some(state) => Self { tokens: Vec::new(), position: self.position, state, logits: self.logits.clone() },
+            Some(state) => Self { position: self.position, logits: self.logits.clone(), state, ..Self::new(runner)? },
             None => Self::new(runner)?,
         };
+        fork.prefixes.clone_from(&self.prefixes);
         fork.tokens.clone_from(&self.tokens);
         Ok(fork)
     }
@@ -47,14 +65,45 @@ impl<R: Runner> Transcript<R> {
         &self.logits
     }
 
+    /// Keeps the cache in a file.
+    pub(super) fn snapshot(&self, runner: &R, disk: &dyn Disk, path: &Path) -> Result<SnapshotInfo> {
+        snapshot::write(disk, path, runner, &self.state, self.read())
+    }
+
+    /// The tokens whose cache there is, and the state that holds it.
+    pub(super) fn read(&self) -> &[u32] {
+        &self.tokens[..self.position]
+    }
+
+    pub(super) fn state(&self) -> &R::State {
+        &self.state
+    }
+
+    /// Puts a state in place that has read the first `position` tokens.
+    pub(super) fn adopt(&mut self, state: R::State, position: usize) {
+        assert!(position <= self.tokens.len());
+        self.state = state;
+        self.position = position;
+    }
+
     /// Makes `prompt` the transcript. Gives how many of its tokens the cache holds, always fewer than all, so that a
     /// feed follows; and what is needed to go back.
-    pub(super) fn lay(&mut self, prompt: Vec<u32>) -> (usize, Before) {
+    pub(super) fn lay(&mut self, runner: &R, prompt: Vec<u32>) -> (usize, Before) {
         let reused = common_prefix(&self.tokens, &prompt).min(self.position).min(prompt.len().saturating_sub(1));
         // Behind the common prefix the cache will be overwritten.
         let before = Before { tokens: std::mem::replace(&mut self.tokens, prompt), position: reused };
         self.position = reused;
-        (reused, before)
+        let unread = self.tokens.len().saturating_sub(1);
+        if let Some(prefixes) = self.prefixes.as_ref().filter(|_| unread >= reused + WORTH)
+            && let Some((state, columns)) = prefixes.state_for(runner, &self.tokens[..unread], reused + WORTH)
+        {
+            self.adopt(state, columns);
+        }
+        (self.position, before)
+    }
+
+    pub(super) fn set_prefixes(&mut self, prefixes: Option<Arc<PrefixStore>>) {
+        self.prefixes = prefixes;
     }
 
     /// Goes back to what was before. What a prompt has overwritten in the cache is computed anew when it is needed.

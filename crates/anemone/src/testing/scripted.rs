@@ -1,9 +1,10 @@
 //! A model that says what the test wants, and checks how it is driven.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::{ChatTemplate, LanguageModel, Runner, RunnerError, Tokenizer};
+use crate::{CacheLayout, CacheTensor, ChatTemplate, LanguageModel, Runner, RunnerError, Tokenizer};
 
 /// ChatML as SmolLM2 has it.
 pub(crate) const CHATML: &str = "{% for message in messages %}\
@@ -21,6 +22,8 @@ pub(crate) struct Scripted {
     pub(crate) context: usize,
     pub(crate) chunk: usize,
     pub(crate) copies: bool,
+    /// How states are read and written, if they are.
+    pub(crate) layout: Option<CacheLayout>,
     script: Script,
     /// Position and tokens of each call.
     pub(crate) calls: Mutex<Vec<(usize, Vec<u32>)>>,
@@ -87,9 +90,48 @@ impl Runner for Scripted {
         Ok(())
     }
 
+    fn cache_layout(&self) -> Option<&CacheLayout> {
+        self.layout.as_ref()
+    }
+
+    fn read_columns(
+        &self,
+        state: &Columns,
+        tensor: usize,
+        rows: Range<usize>,
+        columns: usize,
+        to: &mut [u8],
+    ) -> Result<(), RunnerError> {
+        assert_eq!((tensor, to.len()), (0, rows.len() * columns * 4));
+        // All rows hold the same.
+        let bytes = state.0[..columns].iter().flat_map(|token| token.to_le_bytes()).cycle();
+        to.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
+        Ok(())
+    }
+
+    fn write_columns(
+        &self,
+        state: &mut Columns,
+        tensor: usize,
+        rows: Range<usize>,
+        columns: usize,
+        from: &[u8],
+    ) -> Result<(), RunnerError> {
+        assert_eq!((tensor, from.len()), (0, rows.len() * columns * 4));
+        let words = from.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+        state.0 = words.take(columns).collect();
+        Ok(())
+    }
+
     fn copy_state(&self, state: &Columns, position: usize) -> Result<Option<Columns>, RunnerError> {
         Ok(self.copies.then(|| Columns(state.0[..position].to_vec())))
     }
+}
+
+/// Two rows of one word for each token.
+pub(crate) fn layout(context: usize) -> CacheLayout {
+    let tensor = CacheTensor { name: "tokens".into(), element_bytes: 4, shape: vec![2, context], axis: 1 };
+    CacheLayout { package: [7; 32], context, tensors: vec![tensor] }
 }
 
 impl Scripted {
@@ -99,6 +141,7 @@ impl Scripted {
             context: 4096,
             chunk: 16,
             copies: true,
+            layout: Some(layout(4096)),
             script: Box::new(script),
             calls: Mutex::default(),
             fail_in: AtomicUsize::new(0),
