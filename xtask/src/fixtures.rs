@@ -103,7 +103,7 @@ fn convert(folder: &Path, seed: u64) -> Result<()> {
     let source = folder.join("tiny-llama");
     checkpoint::write(&source, seed)?;
     let source = Source::open(&source)?;
-    let options = Options { context: Some(CONTEXT), prefill: PREFILL, ..Options::default() };
+    let options = Options { context: Some(CONTEXT), prefill: Some(PREFILL), ..Options::default() };
     Conversion::new(&source, &options)?.run(&folder.join("model"), &Watch::default())?;
     Ok(())
 }

@@ -16,14 +16,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, ErrorKind, State, syntax::SyntaxConfig};
 
-use crate::guard::guard;
+use crate::guard::guard_deep;
 use crate::{Error, Message, Result};
 
 const NAME: &str = "chat_template";
-/// Longest template source that is taken, in bytes.
-const SOURCE_LIMIT: usize = 1 << 20;
-/// Work of one rendering, in minijinja's unit: about an instruction, or 64 bytes of text made.
-const FUEL: u64 = 2_000_000;
+/// Longest template source that is taken, in bytes. (Those of known models are below 32 KiB.) The parser recurses as deep as
+/// a chain of operators is long, by about 500 bytes of stack each, and folds constants in a time that grows with its square.
+const SOURCE_LIMIT: usize = 1 << 16;
+/// Work of one rendering, in minijinja's unit: about an instruction, or 64 bytes of text made. Values can be nested once by
+/// an instruction, and are written and dropped by recursion, which this keeps within the stack of [`guard_deep`] as well.
+const FUEL: u64 = 400_000;
 /// The context variable that carries the time of the rendering to `strftime_now`.
 const NOW: &str = "__anemone_now";
 const REFUSED: &str = "\u{1}refused: ";
@@ -68,7 +70,7 @@ impl ChatTemplate {
     /// Compiles a template.
     ///
     /// # Errors
-    /// [`Error::Template`] when the source is not valid, [`Error::TooLarge`] when it is longer than 1 MiB.
+    /// [`Error::Template`] when the source is not valid, [`Error::TooLarge`] when it is longer than 64 KiB.
     pub fn new(source: &str) -> Result<Self> {
         if source.len() > SOURCE_LIMIT {
             return Err(Error::TooLarge {
@@ -86,7 +88,7 @@ impl ChatTemplate {
         environment.add_filter("tojson", json::tojson);
         environment.add_function("raise_exception", raise_exception);
         environment.add_function("strftime_now", strftime_now);
-        guard(broke, || environment.add_template_owned(NAME, generation_tag::rewrite(source)).map_err(problem))?;
+        guard_deep(broke, || environment.add_template_owned(NAME, generation_tag::rewrite(source)).map_err(problem))?;
         Ok(Self { environment, source: source.to_owned() })
     }
 
@@ -146,7 +148,7 @@ impl ChatTemplate {
         if let Some(variables) = rendering.variables {
             context = minijinja::context! { ..Value::from(Serde(variables)), ..context };
         }
-        guard(broke, || {
+        guard_deep(broke, || {
             self.environment.get_template(NAME).and_then(|template| template.render(context)).map_err(problem)
         })
     }

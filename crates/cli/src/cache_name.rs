@@ -53,8 +53,8 @@ fn suffix(options: &Options) -> String {
     if let Some(context) = options.context.filter(|&n| n != DEFAULT_CONTEXT) {
         text += &format!("-context{context}");
     }
-    if options.prefill != DEFAULT_PREFILL {
-        text += &format!("-prefill{}", options.prefill);
+    if let Some(prefill) = options.prefill.filter(|&n| n != DEFAULT_PREFILL) {
+        text += &format!("-prefill{prefill}");
     }
     text
 }
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(of_default("Tiny", &usual), "Tiny");
         assert_eq!(of_default("Tiny", &Options { context: Some(DEFAULT_CONTEXT), ..usual }), "Tiny");
         let int8 = anemone_convert::quantize::find("int8").unwrap();
-        let other = Options { context: Some(512), weights: int8, prefill: 32 };
+        let other = Options { context: Some(512), weights: int8, prefill: Some(32) };
         assert_eq!(of_default("Tiny", &other), "Tiny-int8-context512-prefill32");
     }
 

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
+use anemone_cli::words;
 use anemone_convert::ConvertError;
 use anyhow::{Error, Result};
 
@@ -41,7 +42,7 @@ pub(crate) fn code(result: Result<()>) -> ExitCode {
     if error.is::<Said>() {
         return 1.into();
     }
-    terminal::complain(&format!("{error:#}"));
+    terminal::complain(&words::told(&error));
     let usage = error.is::<Usage>()
         || matches!(error.downcast_ref(), Some(ConvertError::Options { .. }))
         || matches!(error.downcast_ref(), Some(anemone::Error::Setting { .. }));

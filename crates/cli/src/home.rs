@@ -11,7 +11,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use anyhow::{Context, Result, bail};
+use anemone_convert::ConvertError;
+use anyhow::{Context, Error, Result, bail};
+
+use crate::causes;
 
 /// The folder that holds cached checkpoints, converted models and work in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,6 +130,28 @@ impl Home {
     }
 }
 
+impl Home {
+    /// An error with the remedy, if it is that the system refuses what this home needs.
+    #[must_use]
+    pub fn advise(&self, error: Error) -> Error {
+        use io::ErrorKind::{NotADirectory, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+        let refused = |e: &io::Error| {
+            matches!(e.kind(), NotADirectory | PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull)
+        };
+        let system = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
+        let full = matches!(error.downcast_ref(), Some(ConvertError::DiskFull { .. }));
+        let ours = causes::told(&error).contains(&self.root.display().to_string());
+        if !ours || !full && !system.is_some_and(refused) {
+            return error;
+        }
+        error.context(format!(
+            "models cannot be kept in {}; name another folder with ANEMONE_HOME, or make this one writable and free \
+             room in it (`anemone models` lists what is there)",
+            self.root.display()
+        ))
+    }
+}
+
 fn or_nothing(names: &[&str]) -> String {
     if names.is_empty() { "nothing".into() } else { names.join(", ") }
 }
@@ -159,7 +184,8 @@ fn entries(folder: &Path, kind: Kind) -> Result<Vec<Cached>> {
 }
 
 /// Bytes of all files under a path; symlinks count as themselves, what cannot be read as nothing.
-pub(crate) fn bytes_under(path: &Path) -> u64 {
+#[must_use]
+pub fn bytes_under(path: &Path) -> u64 {
     let Ok(meta) = fs::symlink_metadata(path) else { return 0 };
     if !meta.is_dir() {
         return meta.len();
@@ -194,6 +220,18 @@ mod tests {
     fn no_home_at_all_says_what_to_set() {
         let error = Home::from_env(|_| None).unwrap_err();
         assert!(error.to_string().contains("ANEMONE_HOME"), "{error}");
+    }
+
+    #[test]
+    fn what_the_system_refuses_has_its_remedy() {
+        let home = Home::at("/var/lib/models");
+        let io =
+            |kind: io::ErrorKind, path: &str| Error::new(io::Error::from(kind)).context(format!("cannot open {path}"));
+        let advised = |error| causes::told(&home.advise(error)).contains("ANEMONE_HOME");
+        assert!(advised(io(io::ErrorKind::PermissionDenied, "/var/lib/models/tmp/x.lock")));
+        assert!(!advised(io(io::ErrorKind::PermissionDenied, "/home/ada/model.gguf")));
+        assert!(!advised(io(io::ErrorKind::NotFound, "/var/lib/models/tmp/x.lock")));
+        assert!(advised(ConvertError::DiskFull { path: home.models(), needed: 2, free: 1 }.into()));
     }
 
     #[test]

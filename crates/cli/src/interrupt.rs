@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 
-use crate::exit::INTERRUPTED;
+use crate::exit::{INTERRUPTED, Interrupted};
+use crate::terminal;
 
 type Stop = Box<dyn Fn() + Send>;
 
@@ -39,6 +40,12 @@ pub(crate) fn stops(stop: impl Fn() + Send + 'static) -> Guard {
 pub(crate) fn sets(flag: &Arc<AtomicBool>) -> Guard {
     let flag = Arc::clone(flag);
     stops(move || flag.store(true, Ordering::SeqCst))
+}
+
+/// Ends the program, having said why.
+pub(crate) fn end() -> ! {
+    terminal::note(&Interrupted.to_string());
+    std::process::exit(INTERRUPTED.into());
 }
 
 /// While it lives, Ctrl-C stops something less than the program.

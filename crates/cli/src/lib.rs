@@ -4,11 +4,14 @@
 
 pub mod acquire;
 pub mod cache_name;
+pub mod causes;
 pub mod given;
 pub mod home;
 pub mod lines;
 pub mod npy;
+pub mod numbers;
 pub mod sampling;
 pub mod tensor_file;
 pub mod units;
 pub mod values;
+pub mod words;

@@ -8,15 +8,15 @@ use std::time::Duration;
 use anemone::{Model, ModelOptions};
 use anemone_cli::acquire::lock::Lock;
 use anemone_cli::acquire::{self, DEFAULT_MODEL, Terminal};
-use anemone_cli::cache_name;
-use anemone_cli::home::{Home, Kind};
+use anemone_cli::home::{Home, Kind, bytes_under};
+use anemone_cli::{cache_name, numbers, units};
 use anemone_convert::Watch;
 use anemone_package::bundle::{self, BundleManifest};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::ProgressBar;
 
-use crate::cmd::convert::{Shape, convert};
+use crate::cmd::convert::{Shape, Use, convert};
 use crate::exit::{Interrupted, Usage};
 use crate::progress::Interruptible;
 use crate::{interrupt, terminal};
@@ -33,7 +33,7 @@ pub(crate) struct Choice {
     #[command(flatten)]
     shape: Shape,
     /// Threads to use [default: one for each processor]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = numbers::threads, allow_negative_numbers = true)]
     threads: Option<u16>,
 }
 
@@ -57,7 +57,15 @@ impl Choice {
         let spinner = ProgressBar::new_spinner().with_message(format!("opening {}", found.path.display()));
         spinner.enable_steady_tick(Duration::from_millis(120));
         let options = ModelOptions { threads: self.threads.map(usize::from), ..ModelOptions::default() };
+        let guard = interrupt::stops({
+            let spinner = spinner.clone();
+            move || {
+                spinner.finish_and_clear();
+                interrupt::end()
+            }
+        });
         let opened = Model::open(&found.path, &options);
+        drop(guard);
         spinner.finish_and_clear();
         let model = opened.with_context(|| match &found.cached {
             Some(name) => format!("the cached model {name} cannot be used (`anemone models remove {name}` removes it)"),
@@ -76,7 +84,7 @@ impl Choice {
         if found.is_err() && stop.load(Ordering::SeqCst) {
             return Err(Interrupted.into());
         }
-        found
+        found.map_err(|error| home.advise(error))
     }
 
     fn prepare(&self, home: &Home, model: Option<&str>, stop: &Arc<AtomicBool>) -> Result<Found> {
@@ -152,7 +160,9 @@ impl Choice {
         let _lock = Lock::take(&home.tmp().join(format!("{name}.lock")), progress)?;
         if BundleManifest::read(&path).is_err() {
             let watch = Watch { stop: Arc::clone(stop), ..Watch::default() };
-            convert(&checkpoint()?, &path, &self.shape, &watch)?;
+            convert(&checkpoint()?, &path, &self.shape, &watch, Use::Conversation)?;
+            let size = units::bytes(bytes_under(&path));
+            terminal::note(&format!("  kept as {name}, {size}; `anemone models remove {name}` frees its room"));
         }
         Ok(found)
     }

@@ -3,6 +3,8 @@
 use anemone::Generation;
 use clap::Args;
 
+use crate::numbers;
+
 /// Answers end here if nothing else ends them: a model that repeats itself would fill the whole context.
 pub const MAX_TOKENS: usize = 1024;
 
@@ -11,25 +13,25 @@ pub const MAX_TOKENS: usize = 1024;
 #[command(next_help_heading = "Sampling")]
 pub struct Sampling {
     /// 0 takes the likeliest token always; the higher, the livelier [default: what the model's makers recommend, else 0]
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", value_parser = numbers::number, allow_negative_numbers = true)]
     pub temperature: Option<f32>,
     /// Draw from so many of the likeliest tokens only; 0 for all
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::whole::<usize>, allow_negative_numbers = true)]
     pub top_k: Option<usize>,
     /// Draw from the likeliest tokens that together have this probability
-    #[arg(long, value_name = "P")]
+    #[arg(long, value_name = "P", value_parser = numbers::number, allow_negative_numbers = true)]
     pub top_p: Option<f32>,
     /// Draw from tokens that have at least this share of the likeliest token's probability
-    #[arg(long, value_name = "P")]
+    #[arg(long, value_name = "P", value_parser = numbers::number, allow_negative_numbers = true)]
     pub min_p: Option<f32>,
     /// Make tokens that have occurred less likely, by this factor; 1 is not at all
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", value_parser = numbers::number, allow_negative_numbers = true)]
     pub repetition_penalty: Option<f32>,
     /// Make what is drawn repeatable
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::whole::<u64>, allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// Most tokens of an answer [default: 1024]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = numbers::tokens, allow_negative_numbers = true)]
     pub max_tokens: Option<usize>,
 }
 

@@ -76,8 +76,30 @@ pub fn write(path: &Path, tensors: &BTreeMap<String, Tensor>, metadata: HashMap<
     replace(path, &bytes).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Writes a file under another name, then gives it its own.
+/// Refuses a path at which no file can be.
+///
+/// # Errors
+/// If it is a folder, or the folder that it should be in does not exist.
+pub fn check_place(path: &Path) -> Result<()> {
+    if path.is_dir() {
+        bail!("{} is a folder; give the name of a file", path.display());
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        bail!("{}: there is no folder {} to write it in", path.display(), folder.display());
+    }
+    Ok(())
+}
+
+/// Writes a file under another name, then gives it its own. What is no file, such as `/dev/null`, is written to as it is;
+/// a link stays one.
 fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    let there = path.metadata();
+    if there.as_ref().is_ok_and(|metadata| !metadata.is_file()) {
+        return Ok(std::fs::File::options().write(true).open(path)?.write_all(bytes)?);
+    }
+    let real = if there.is_ok() { path.canonicalize()? } else { path.to_owned() };
+    let path = real.as_path();
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
@@ -94,6 +116,26 @@ mod tests {
     use anemone_mil::types::DType;
 
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_file_is_not_replaced_by_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (link, file) = (folder.path().join("link"), folder.path().join("file"));
+        std::fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        replace(&link, b"new").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read(&file).unwrap(), b"new");
+        assert!(replace(folder.path(), b"new").is_err());
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| std::fs::read(&pipe).unwrap());
+            replace(&pipe, b"through").unwrap();
+            assert_eq!(reader.join().unwrap(), b"through");
+        });
+    }
 
     #[test]
     fn tensors_are_read_as_written() {

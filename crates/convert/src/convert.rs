@@ -17,8 +17,8 @@ use crate::error::{ConvertError, Result};
 use crate::net::{CACHE, Net, cache_type};
 use crate::quantize::{Scheme, Watch, Weights};
 use crate::source::{Format, Source};
-use crate::staging::{Staging, write_synced};
-use crate::{arch, quantize};
+use crate::staging::write_synced;
+use crate::{arch, quantize, staging};
 
 /// The context length of a conversion that does not ask for one, if the model was made for at least as much.
 pub const DEFAULT_CONTEXT: usize = 4096;
@@ -36,19 +36,19 @@ const SPARE_DISK: u64 = 64 << 20;
 /// What a conversion should make.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Positions of the cache, which is baked into the package. At least the prefill width, at most what the model was made
-    /// for; [`DEFAULT_CONTEXT`] or the model's own if absent.
+    /// Positions of the cache, which is baked into the package. At most what the model was made for; [`DEFAULT_CONTEXT`] or
+    /// the model's own if absent.
     pub context: Option<usize>,
     /// How weights are stored.
     pub weights: &'static Scheme,
-    /// Tokens per call of `prefill`, at least 2.
-    pub prefill: usize,
+    /// Tokens per call of `prefill`, at least 2 and at most the context; [`DEFAULT_PREFILL`] or the context if absent.
+    pub prefill: Option<usize>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let weights = quantize::find("f16").expect("the list of schemes has f16");
-        Self { context: None, weights, prefill: DEFAULT_PREFILL }
+        Self { context: None, weights, prefill: None }
     }
 }
 
@@ -84,17 +84,16 @@ impl<'s> Conversion<'s> {
     /// [`ConvertError::Options`] if they do not.
     pub fn new(source: &'s Source, options: &Options) -> Result<Self> {
         let c = source.config();
-        let context = options.context.unwrap_or(c.context_length.min(DEFAULT_CONTEXT));
-        if options.prefill < 2 {
-            let problem = format!("a call of {} tokens is no prefill; expected 2 or more", options.prefill);
-            return Err(ConvertError::Options { option: "prefill width", problem });
+        let trained = c.context_length;
+        let context = options.context.unwrap_or(trained.min(DEFAULT_CONTEXT));
+        let problem = |option, problem| Err(ConvertError::Options { option, problem });
+        if context < 2 || context > trained {
+            let most = format!("{trained}, the context that the model was made for");
+            return problem("context", format!("{context}; expected 2 to {most}"));
         }
-        if !(options.prefill..=c.context_length).contains(&context) {
-            let problem = format!(
-                "{context}; expected {} (one call of prefill) to {}, the context that the model was made for",
-                options.prefill, c.context_length
-            );
-            return Err(ConvertError::Options { option: "context", problem });
+        let prefill = options.prefill.unwrap_or(DEFAULT_PREFILL.min(context));
+        if prefill < 2 || prefill > context {
+            return problem("prefill", format!("{prefill}; expected 2 to {context}, the context of the package"));
         }
         let build = arch::find(c.family.name).ok_or_else(|| ConvertError::Internal {
             problem: format!("no builder for the family {}", c.family.name),
@@ -113,7 +112,7 @@ impl<'s> Conversion<'s> {
         }
         let cache_bytes = 2 * cache_type(c, context).elements() as u64;
         let estimate = Estimate { context, trained_context: c.context_length, cache_bytes, weight_bytes, weights };
-        Ok(Self { source, weights: options.weights, prefill: options.prefill, estimate, build })
+        Ok(Self { source, weights: options.weights, prefill, estimate, build })
     }
 
     /// What the package will cost.
@@ -136,13 +135,13 @@ impl<'s> Conversion<'s> {
     /// # Errors
     /// If the disk is too full, a weight cannot be stored, `watch` says stop, or the system refuses.
     pub fn run(&self, dest: &Path, watch: &Watch) -> Result<()> {
-        let staging = Staging::new(dest, self.estimate.weight_bytes + SPARE_DISK)?;
+        let staging = staging::begin(dest, self.estimate.weight_bytes + SPARE_DISK)?;
         let stopped = |e: ConvertError| if watch.stop.load(Ordering::Relaxed) { ConvertError::Stopped } else { e };
-        self.write(staging.path(), watch).map_err(stopped)?;
-        staging.commit()
+        let manifest = self.write(staging.folder(), watch).map_err(stopped)?;
+        staging::commit(staging, &manifest)
     }
 
-    fn write(&self, folder: &Path, watch: &Watch) -> Result<()> {
+    fn write(&self, folder: &Path, watch: &Watch) -> Result<BundleManifest> {
         let source_sha256 = digest_files(self.source.weight_files(), watch)?;
         let model = self.model(watch, &source_sha256)?;
         let package = folder.join(bundle::PACKAGE);
@@ -171,7 +170,7 @@ impl<'s> Conversion<'s> {
             serde_json::to_string_pretty(&generation).map_err(|e| ConvertError::Internal { problem: e.to_string() })?;
         add(bundle::GENERATION, &generation)?;
         let c = self.source.config();
-        let manifest = BundleManifest {
+        Ok(BundleManifest {
             version: bundle::VERSION,
             name: self.source.name(),
             context: self.estimate.context,
@@ -193,8 +192,7 @@ impl<'s> Conversion<'s> {
             },
             package_sha256,
             files,
-        };
-        write_synced(&folder.join(bundle::MANIFEST), manifest.to_json().as_bytes())
+        })
     }
 
     fn model(&self, watch: &Watch, source_sha256: &str) -> Result<Model> {

@@ -124,7 +124,7 @@ pub enum ConvertError {
         problem: String,
     },
     /// Too little room on the disk.
-    #[error("{}: the package needs {needed} bytes, and {free} are free; free some room or choose another folder", path.display())]
+    #[error("{}: the package needs {}, and {} are free; free some room or choose another folder", path.display(), size(*needed), size(*free))]
     DiskFull {
         /// The folder.
         path: PathBuf,
@@ -156,6 +156,14 @@ pub enum ConvertError {
         /// What went wrong.
         problem: String,
     },
+}
+
+/// Bytes for people.
+fn size(bytes: u64) -> String {
+    match bytes as f64 / 1e6 {
+        mega if mega < 1000.0 => format!("{mega:.1} MB"),
+        mega => format!("{:.1} GB", mega / 1000.0),
+    }
 }
 
 const EXPECTED_SOURCE: &str =

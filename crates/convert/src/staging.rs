@@ -1,10 +1,12 @@
-//! A folder that appears complete or not at all: it is made beside its destination and then moved there.
+//! Where a conversion writes: a folder that appears complete or not at all, and replaces nothing but a converted model.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anemone_package::bundle;
+use anemone_package::bundle::{self, BundleManifest};
+use anemone_package::{PackageError, Staging};
 
 use crate::error::{ConvertError, Result};
 
@@ -18,149 +20,139 @@ pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> Result<()> {
     write().map_err(|e| ConvertError::io(path, "write", e))
 }
 
-/// A folder beside the destination that becomes the destination.
-pub(crate) struct Staging {
-    dest: PathBuf,
-    folder: PathBuf,
-    /// Held while the conversion lives: a staging folder whose lock is free was left by a killed one.
-    _lock: File,
-    committed: bool,
+/// A folder beside `dest` that becomes `dest`, where there is room for `needed` bytes. Folders above it are made.
+pub(crate) fn begin(dest: &Path, needed: u64) -> Result<Staging> {
+    let parent = dest.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(parent).map_err(|e| ConvertError::io(parent, "create", e))?;
+    let staging = Staging::create(dest, bundle::MANIFEST, in_the_way).map_err(refused)?;
+    let free = fs4::available_space(parent).map_err(|e| ConvertError::io(parent, "ask for the free room of", e))?;
+    if free < needed {
+        return Err(ConvertError::DiskFull { path: parent.to_owned(), needed, free });
+    }
+    Ok(staging)
 }
 
-const LOCK: &str = ".lock";
+/// Completes what `begin` began.
+pub(crate) fn commit(staging: Staging, manifest: &BundleManifest) -> Result<()> {
+    staging.commit(manifest.to_json().as_bytes()).map_err(refused)
+}
 
-impl Staging {
-    /// Makes the folder, where there is room for `needed` bytes and the destination is free, an empty folder or a converted
-    /// model. Removes what killed conversions left.
-    pub(crate) fn new(dest: &Path, needed: u64) -> Result<Self> {
-        let name = dest.file_name().ok_or_else(|| ConvertError::Occupied {
-            path: dest.to_owned(),
-            found: "no name for a folder".to_owned(),
-        })?;
-        let parent = dest.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        fs::create_dir_all(parent).map_err(|e| ConvertError::io(parent, "create", e))?;
-        check_free(dest)?;
-        let prefix = format!(".{}.partial-", name.to_string_lossy());
-        remove_leftovers(parent, &prefix);
-        let free = fs4::available_space(parent).map_err(|e| ConvertError::io(parent, "ask for the free room of", e))?;
-        if free < needed {
-            return Err(ConvertError::DiskFull { path: parent.to_owned(), needed, free });
-        }
-        let folder = parent.join(format!("{prefix}{}", std::process::id()));
-        fs::create_dir(&folder).map_err(|e| ConvertError::io(&folder, "create", e))?;
-        let lock = folder.join(LOCK);
-        let taken = File::create(&lock).and_then(|file| file.lock().map(|()| file));
-        let taken = taken.map_err(|e| ConvertError::io(&lock, "lock", e))?;
-        Ok(Self { dest: dest.to_owned(), folder, _lock: taken, committed: false })
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.folder
-    }
-
-    /// Moves the folder to its destination.
-    pub(crate) fn commit(mut self) -> Result<()> {
-        // Again: somebody may have put something there meanwhile.
-        check_free(&self.dest)?;
-        let _ = fs::remove_file(self.folder.join(LOCK));
-        sync_folder(&self.folder)?;
-        let parent = self.folder.parent().unwrap_or(Path::new(".")).to_owned();
-        let old = self.folder.with_extension("old");
-        if self.dest.exists() {
-            fs::rename(&self.dest, &old).map_err(|e| ConvertError::io(&self.dest, "move aside", e))?;
-        }
-        if let Err(e) = fs::rename(&self.folder, &self.dest) {
-            // Put back what was there.
-            let _ = fs::rename(&old, &self.dest);
-            return Err(ConvertError::io(&self.dest, "move the converted model to", e));
-        }
-        self.committed = true;
-        sync_folder(&parent)?;
-        let _ = fs::remove_dir_all(&old);
-        Ok(())
+fn refused(error: PackageError) -> ConvertError {
+    match error {
+        PackageError::Occupied { path, found } => ConvertError::Occupied { path, found },
+        other => other.into(),
     }
 }
 
-impl Drop for Staging {
-    fn drop(&mut self) {
-        if !self.committed {
-            let _ = fs::remove_dir_all(&self.folder);
-        }
+/// What a conversion always writes, from its folder.
+const ALWAYS: [&str; 4] = [
+    bundle::MANIFEST,
+    "model.mlpackage/Manifest.json",
+    "model.mlpackage/Data/com.apple.CoreML/model.mlmodel",
+    "model.mlpackage/Data/com.apple.CoreML/weights/weight.bin",
+];
+/// What it may write. One of these that its manifest does not list was put there by somebody.
+const LISTED: [&str; 3] = [bundle::TOKENIZER, bundle::CHAT_TEMPLATE, bundle::GENERATION];
+/// What systems put into folders that are looked at.
+const NOBODYS: [&str; 3] = [".DS_Store", "Thumbs.db", "desktop.ini"];
+
+/// What in a folder no conversion wrote: it is somebody's, and must not be removed.
+fn in_the_way(folder: &Path) -> io::Result<Option<String>> {
+    if !folder.join(bundle::MANIFEST).is_file() {
+        return Ok(Some(format!("a folder without {}", bundle::MANIFEST)));
     }
+    let mut ours: BTreeSet<PathBuf> = ALWAYS.iter().map(PathBuf::from).collect();
+    let listed = BundleManifest::read(folder).map_or(Vec::new(), |manifest| manifest.files.into_keys().collect());
+    ours.extend(LISTED.iter().filter(|name| listed.iter().any(|l| l == *name)).map(PathBuf::from));
+    let found = somebodys(folder, Path::new(""), &ours)?;
+    Ok(found.map(|path| format!("{:?}, which no conversion wrote", path.to_string_lossy())))
 }
 
-/// What a conversion writes into its folder, and may therefore replace.
-const OURS: [&str; 5] =
-    [bundle::MANIFEST, bundle::PACKAGE, bundle::TOKENIZER, bundle::CHAT_TEMPLATE, bundle::GENERATION];
-
-/// Refuses a destination that holds anything but a converted model: what somebody put there is theirs.
-fn check_free(dest: &Path) -> Result<()> {
-    let occupied = |found: String| Err(ConvertError::Occupied { path: dest.to_owned(), found });
-    let entries = match fs::read_dir(dest) {
-        Ok(entries) => entries,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(e) if e.kind() == io::ErrorKind::NotADirectory => return occupied("a file".to_owned()),
-        Err(e) => return Err(ConvertError::io(dest, "read", e)),
-    };
-    let mut empty = true;
+/// The first file or folder below `folder` that is not, and does not lead to, one of `ours`.
+fn somebodys(folder: &Path, below: &Path, ours: &BTreeSet<PathBuf>) -> io::Result<Option<PathBuf>> {
+    let mut entries = fs::read_dir(folder.join(below))?.collect::<io::Result<Vec<_>>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
-        let name = entry.map_err(|e| ConvertError::io(dest, "read", e))?.file_name();
-        if !OURS.iter().any(|ours| name == *ours) {
-            return occupied(format!("{:?}, which no conversion wrote", name.to_string_lossy()));
-        }
-        empty = false;
-    }
-    if empty || dest.join(bundle::MANIFEST).is_file() {
-        return Ok(());
-    }
-    occupied(format!("a folder without {}", bundle::MANIFEST))
-}
-
-/// Removes staging folders of conversions that were killed.
-fn remove_leftovers(parent: &Path, prefix: &str) {
-    let Ok(entries) = fs::read_dir(parent) else { return };
-    for entry in entries.flatten() {
-        if !entry.file_name().to_string_lossy().starts_with(prefix) {
-            continue;
-        }
-        let alive = File::open(entry.path().join(LOCK)).is_ok_and(|f| f.try_lock().is_err());
-        if !alive {
-            tracing::debug!(path = %entry.path().display(), "removing what a killed conversion left");
-            let _ = fs::remove_dir_all(entry.path());
+        let path = below.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            // A depth that is ours bounds this.
+            if !ours.iter().any(|file| file.starts_with(&path)) {
+                return Ok(Some(path));
+            }
+            if let Some(found) = somebodys(folder, &path, ours)? {
+                return Ok(Some(found));
+            }
+        } else if !ours.contains(&path) && !NOBODYS.iter().any(|name| entry.file_name() == *name) {
+            return Ok(Some(path));
         }
     }
-}
-
-fn sync_folder(path: &Path) -> Result<()> {
-    if cfg!(unix) {
-        File::open(path).and_then(|f| f.sync_all()).map_err(|e| ConvertError::io(path, "sync", e))?;
-    }
-    Ok(())
+    Ok(None)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use anemone_package::bundle::{Roles, SourceInfo};
+
     use super::*;
 
-    /// A folder as a conversion leaves it.
+    fn manifest() -> BundleManifest {
+        BundleManifest {
+            version: bundle::VERSION,
+            name: "m".into(),
+            context: 8,
+            weights: "f16".into(),
+            functions: BTreeMap::new(),
+            roles: Roles { tokens: "i".into(), positions: "p".into(), logits: "l".into(), cache: vec!["c".into()] },
+            source: SourceInfo { format: "gguf".into(), architecture: "llama".into(), sha256: String::new() },
+            package_sha256: String::new(),
+            files: BTreeMap::from([(bundle::GENERATION.to_owned(), String::new())]),
+        }
+    }
+
+    /// A folder as a conversion of a model without a tokenizer leaves it.
     fn converted(dest: &Path) {
-        let staging = Staging::new(dest, 0).unwrap();
-        fs::create_dir(staging.path().join(bundle::PACKAGE)).unwrap();
-        write_synced(&staging.path().join(bundle::MANIFEST), b"{}").unwrap();
-        staging.commit().unwrap();
+        let staging = begin(dest, 0).unwrap();
+        for file in &ALWAYS[1..] {
+            let path = staging.folder().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            write_synced(&path, b"").unwrap();
+        }
+        write_synced(&staging.folder().join(bundle::GENERATION), b"").unwrap();
+        commit(staging, &manifest()).unwrap();
     }
 
     #[test]
-    fn a_converted_model_is_replaced_but_never_what_somebody_put_beside_it() {
+    fn a_converted_model_is_replaced_but_never_what_somebody_put_beside_or_into_it() {
         let dir = tempfile::tempdir().unwrap();
         let dest = dir.path().join("model");
         converted(&dest);
         converted(&dest);
-        fs::create_dir(dest.join("mine")).unwrap();
-        fs::write(dest.join("mine/notes.txt"), "precious").unwrap();
-        let error = Staging::new(&dest, 0).map(drop).unwrap_err().to_string();
-        assert!(error.contains("mine"), "{error}");
-        assert_eq!(fs::read_to_string(dest.join("mine/notes.txt")).unwrap(), "precious");
+        fs::write(dest.join("model.mlpackage/.DS_Store"), "").unwrap();
+        converted(&dest);
+        for theirs in [
+            "mine/notes.txt",
+            "notes.txt",
+            // Where a model without one is said to need it.
+            "tokenizer.json",
+            "model.mlpackage/notes.txt",
+            "model.mlpackage/Data/mine/deep/notes.txt",
+            "model.mlpackage/Data/com.apple.CoreML/weights/mine.bin",
+        ] {
+            let path = dest.join(theirs);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, "precious").unwrap();
+            let error = begin(&dest, 0).map(drop).unwrap_err().to_string();
+            assert!(error.contains("mine") || error.contains(theirs), "{theirs}: {error}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+            fs::remove_file(&path).unwrap();
+            let _ = fs::remove_dir_all(dest.join("mine"));
+            let _ = fs::remove_dir_all(dest.join("model.mlpackage/Data/mine"));
+            converted(&dest);
+        }
+        fs::create_dir(dest.join("empty")).unwrap();
+        assert!(matches!(begin(&dest, 0), Err(ConvertError::Occupied { .. })));
     }
 
     #[test]
@@ -168,10 +160,18 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let dest = dir.path().join("model");
         converted(&dest);
-        let staging = Staging::new(&dest, 0).unwrap();
+        let staging = begin(&dest, 0).unwrap();
         fs::write(dest.join("notes.txt"), "precious").unwrap();
-        assert!(matches!(staging.commit(), Err(ConvertError::Occupied { .. })));
+        assert!(matches!(commit(staging, &manifest()), Err(ConvertError::Occupied { .. })));
         assert_eq!(fs::read_to_string(dest.join("notes.txt")).unwrap(), "precious");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no staging folder is left");
+    }
+
+    #[test]
+    fn a_full_disk_is_told_in_sizes_for_people() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = begin(&dir.path().join("model"), u64::MAX).map(drop).unwrap_err().to_string();
+        assert!(error.contains("needs 18446744073.7 GB") && error.contains("B are free"), "{error}");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "no staging folder is left");
     }
 }

@@ -6,6 +6,7 @@ mod finish;
 mod folder;
 mod generation;
 mod gguf;
+mod growth;
 mod limits;
 mod longest;
 mod pre_tokenizer;
@@ -19,6 +20,7 @@ use std::path::Path;
 use tokenizers::Tokenizer;
 
 pub use self::generation::GenerationSettings;
+pub use self::growth::longest_text;
 use self::limits::MAX_PIECE_BYTES;
 use crate::error::{ConvertError, Result};
 use crate::source::gguf::Gguf;
@@ -69,6 +71,7 @@ pub fn load(path: &Path, json: &str) -> Result<Tokenizer> {
     #[derive(serde::Deserialize)]
     struct Part {
         normalizer: Option<serde_json::Value>,
+        decoder: Option<serde_json::Value>,
         model: Option<Model>,
     }
     #[derive(serde::Deserialize)]
@@ -82,6 +85,7 @@ pub fn load(path: &Path, json: &str) -> Result<Tokenizer> {
     if let Some(normalizer) = &part.normalizer {
         character_map::check_all(normalizer).map_err(|problem| wrong(&problem))?;
     }
+    growth::check(part.normalizer.as_ref(), part.decoder.as_ref()).map_err(|problem| wrong(&problem))?;
     // Only a unigram vocabulary is a list. Each byte of its longest piece is a level of recursion for the crate.
     if let Some(vocab) = part.model.and_then(|model| model.vocab)
         && vocab.is_list

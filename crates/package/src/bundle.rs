@@ -9,13 +9,13 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::map::map_file;
+use crate::map::{map_file, open_regular};
 
 /// The manifest's file name.
 pub const MANIFEST: &str = "anemone.json";
@@ -31,6 +31,8 @@ pub const GENERATION: &str = "generation_config.json";
 pub const VERSION: u32 = 1;
 /// A manifest may be this long, in bytes.
 const MAX_MANIFEST: u64 = 1 << 20;
+/// A file that the manifest lists may be this long, in bytes.
+const MAX_FILE: u64 = 1 << 28;
 
 /// What a bundle holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,13 +134,17 @@ impl BundleManifest {
     pub fn read(folder: &Path) -> Result<Self, BundleError> {
         let path = folder.join(MANIFEST);
         let io = |source| BundleError::Io { path: path.clone(), source };
-        let file = match std::fs::File::open(&path) {
-            Ok(file) => file,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+        let (file, length) = match open_regular(&path) {
+            Ok(opened) => opened,
+            Err(e) if e.kind() == ErrorKind::NotFound => {
                 return Err(BundleError::NoManifest { path: folder.to_owned() });
             }
             Err(e) => return Err(io(e)),
         };
+        if length > MAX_MANIFEST {
+            let problem = format!("{length} bytes, more than the {MAX_MANIFEST} that are read");
+            return Err(BundleError::Malformed { path, problem });
+        }
         let mut text = String::new();
         file.take(MAX_MANIFEST).read_to_string(&mut text).map_err(io)?;
         let malformed = |e: serde_json::Error| BundleError::Malformed { path: path.clone(), problem: e.to_string() };
@@ -168,6 +174,11 @@ impl BundleManifest {
                 return Err(BundleError::Malformed { path: folder.join(MANIFEST), problem });
             }
             let path = folder.join(name);
+            let length = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
+            if length > MAX_FILE {
+                let problem = format!("{length} bytes, more than the {MAX_FILE} that are read");
+                return Err(BundleError::Malformed { path, problem });
+            }
             let bytes = map_file(&path).map_err(|source| BundleError::Io { path: path.clone(), source })?;
             let found = hex(&Sha256::digest(&bytes));
             if found != *expected {
@@ -233,6 +244,25 @@ mod tests {
             let error = BundleManifest { files, ..manifest() }.check_files(dir.path()).unwrap_err();
             assert!(matches!(error, BundleError::Malformed { .. }), "{name}: {error}");
         }
+    }
+
+    #[test]
+    fn a_file_beyond_the_bound_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = std::fs::File::create(dir.path().join("a.txt")).unwrap();
+        file.set_len(1 << 40).unwrap();
+        let error = manifest().check_files(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("a.txt: 1099511627776 bytes, more than"), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join(MANIFEST);
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let error = BundleManifest::read(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("not a regular file"), "{error}");
     }
 
     #[test]

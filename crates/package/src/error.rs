@@ -89,6 +89,14 @@ pub enum PackageError {
         /// What to do.
         remedy: &'static str,
     },
+    /// The place to write at is taken by something that may not be replaced.
+    #[error("{}: expected nothing, an empty folder or a package, found {found}; choose another path, or move that away", path.display())]
+    Occupied {
+        /// The place.
+        path: PathBuf,
+        /// What is there.
+        found: String,
+    },
     /// What should be written is not a valid package.
     #[error("cannot write {}: {reason}", path.display())]
     Invalid {

@@ -31,10 +31,12 @@ pub mod manifest;
 mod map;
 mod package;
 pub mod proto;
+mod staging;
 mod writer;
 
 pub use blob::{Blob, BlobType};
 pub use error::PackageError;
 pub use map::map_file;
 pub use package::Package;
+pub use staging::{InTheWay, Staging};
 pub use writer::{BlobWriter, PackageWriter, WEIGHT_FILE, rewrite};

@@ -2,7 +2,6 @@
 
 mod carry;
 mod identifier;
-mod staging;
 mod weights;
 
 use std::fs::File;
@@ -14,9 +13,8 @@ use prost::Message;
 use crate::manifest::{AUTHOR, Item};
 use crate::proto::spec::Model;
 use crate::proto::{blob_references, check_model};
-use crate::{BlobType, Package, PackageError};
+use crate::{BlobType, Package, PackageError, Staging};
 use carry::Carried;
-use staging::Staging;
 use weights::WeightFile;
 
 pub use carry::rewrite;
@@ -47,7 +45,7 @@ impl PackageWriter {
     /// Begins a package at `dest`, in a folder that exists. `dest` may be a package already, which stays as it is until
     /// [`finish`](Self::finish); anything else there is refused.
     pub fn create(dest: &Path) -> Result<Self, PackageError> {
-        let staging = Staging::create(dest)?;
+        let staging = Staging::create(dest, "Manifest.json", in_the_way)?;
         let weights = WeightFile::new(staging.folder().join(WEIGHTS));
         Ok(Self { weights, carried: Carried::default(), staging })
     }
@@ -118,6 +116,11 @@ impl PackageWriter {
         }
         Ok(())
     }
+}
+
+/// A package, whoever made it, may be replaced by one.
+fn in_the_way(folder: &Path) -> std::io::Result<Option<String>> {
+    Ok((!folder.join("Manifest.json").is_file()).then(|| "a folder without Manifest.json, which is no package".into()))
 }
 
 /// An item at `path`, from the package's folder: as it was in the package that is rewritten, or as Core ML's tools make it.

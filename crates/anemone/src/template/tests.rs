@@ -119,12 +119,32 @@ fn broken_and_hostile_templates_end_in_an_error() {
     assert!(matches!(ChatTemplate::new("{% for %}"), Err(Error::Template { .. })));
     assert!(matches!(ChatTemplate::new("{{ x }"), Err(Error::Template { .. })));
     assert!(matches!(ChatTemplate::new(&"x".repeat(SOURCE_LIMIT + 1)), Err(Error::TooLarge { .. })));
-    assert!(ChatTemplate::new(&"(".repeat(100_000)).is_ok());
-    assert!(ChatTemplate::new(&format!("{{{{ {} }}}}", "(".repeat(100_000))).is_err());
+    assert!(ChatTemplate::new(&"(".repeat(50_000)).is_ok());
+    assert!(ChatTemplate::new(&format!("{{{{ {} }}}}", "(".repeat(50_000))).is_err());
     let busy = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}";
     assert!(matches!(render(busy), Err(Error::Template { .. })));
     let bomb = "{% set ns = namespace(s='xxxxxxxx') %}{% for a in range(99) %}{% set ns.s = ns.s + ns.s %}{% endfor %}";
     assert!(matches!(render(bomb), Err(Error::Template { .. })));
     let endless = "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}";
     assert!(render(endless).is_err());
+}
+
+#[test]
+fn depth_ends_in_an_error_and_not_the_process() {
+    for unit in ["-", "not ", "1+", "1 if 1 else ", "'a'~"] {
+        let source = format!("{{{{ {}1 }}}}", unit.repeat(60_000 / unit.len()));
+        // Whether it is valid is not the point.
+        drop(ChatTemplate::new(&source).map(|template| template.render(&[], &Rendering::default())));
+    }
+    for unit in [".b", "[0]", "()", "|trim"] {
+        let source = format!("{{{{ a{} }}}}", unit.repeat(60_000 / unit.len()));
+        drop(ChatTemplate::new(&source).map(|template| template.render(&[], &Rendering::default())));
+    }
+    let many = format!("{}ns.x{}", "[".repeat(60), "]".repeat(60));
+    let nest =
+        format!("{{% set ns = namespace(x=[]) %}}{{% for i in range(2500) %}}{{% set ns.x = {many} %}}{{% endfor %}}");
+    assert_eq!(render(&nest).unwrap(), "", "values are 150,000 deep");
+    for then in ["{{ ns.x }}", "{{ ns.x == [] }}", "{{ ns.x | tojson }}"] {
+        drop(render(&format!("{nest}{then}")));
+    }
 }

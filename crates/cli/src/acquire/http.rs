@@ -13,6 +13,7 @@ use ureq::{Agent, Body};
 
 use super::Progress;
 use super::digest::{Digest, Hasher, feed};
+use crate::{causes, units};
 
 /// An answer that is no file may have at most this many bytes.
 const JSON_LIMIT: u64 = 16 << 20;
@@ -125,10 +126,14 @@ impl Client {
                     furthest = furthest.max(have);
                     if failures >= TRIES {
                         progress.end();
-                        let kept = format!("after {have} of {} bytes, which are kept for the next try", remote.size);
+                        let kept = format!(
+                            "after {} of {}, which are kept for the next try",
+                            units::bytes(have),
+                            units::bytes(remote.size)
+                        );
                         return Err(error.context(format!("the download of {} broke off {kept}", remote.name)));
                     }
-                    progress.note(&format!("  {error:#}; trying again from byte {have}"));
+                    progress.note(&format!("  {}; trying again after {}", causes::told(&error), units::bytes(have)));
                     sleep(self.pause * failures);
                 }
             }

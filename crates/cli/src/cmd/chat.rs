@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use anemone::{Error, Generation, StopReason, Turn};
 use anemone_cli::sampling::Sampling;
+use anemone_cli::words;
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
@@ -17,7 +18,7 @@ use crate::answer::{self, Conversation};
 use crate::exit::{Interrupted, Said};
 use crate::models::{Choice, Opened};
 use crate::terminal;
-use command::Command;
+use command::{Command, Line};
 use input::{Input, Next};
 use stats::Stats;
 
@@ -33,7 +34,8 @@ use stats::Stats;
 On a terminal: arrow keys edit and recall lines (kept for this conversation only), Ctrl-C stops an answer and keeps the \
 conversation, Ctrl-D ends it. Commands: /reset /undo /retry /stats /help /quit.
 
-Otherwise one line of standard input is one turn; a line that is one of these commands is that command. With --json \
+Otherwise one line of standard input is one turn; a line that is one of these commands is that command. A line that \
+begins with another word of this kind, such as /rest, is an error and not said to the model; //rest says /rest. With --json \
 each turn prints one object: text, tokens_reused, tokens_computed, tokens_generated, first_token_ms, per_token_ms, \
 position, context, stop_reason. A turn that fails prints one with error, position and context, and the conversation \
 goes on.
@@ -95,17 +97,13 @@ impl Chat {
                 Next::End => break,
                 Next::Unusable(problem) => self.fail(&problem)?,
                 Next::Line(line) if line.trim().is_empty() => {}
-                Next::Line(line) => match Command::parse(&line) {
-                    Some(Command::Quit) => break,
-                    Some(command) => self.command(command)?,
-                    None if self.typed && line.starts_with('/') => {
-                        terminal::note(&format!(
-                            "There is no command {}; {}",
-                            terminal::printable(&line),
-                            Command::LIST
-                        ));
+                Next::Line(line) => match Line::parse(&line) {
+                    Line::Command(Command::Quit) => break,
+                    Line::Command(command) => self.command(command)?,
+                    Line::Unknown(word) => {
+                        self.fail(&format!("there is no command {word}: {}; /{word} says it", Command::LIST))?;
                     }
-                    None => self.turn(|session, request, events| session.say(&line, request, events))?,
+                    Line::Text(text) => self.turn(|session, request, events| session.say(text, request, events))?,
                 },
             }
         }
@@ -123,9 +121,15 @@ impl Chat {
             }
             Command::Undo => match self.session.undo() {
                 Ok(text) => terminal::note(&format!("Taken back: {}", terminal::printable(&text))),
-                Err(error) => self.fail(&error.to_string())?,
+                Err(error) => self.fail(&words::of(&error))?,
             },
-            Command::Retry => self.turn(|session, request, events| session.regenerate(request, events))?,
+            Command::Retry => {
+                let turns = self.stats.turns();
+                self.turn(|session, request, events| session.regenerate(request, events))?;
+                if self.stats.turns() > turns && self.generation.temperature == 0.0 && !self.as_json {
+                    terminal::note("(the same as before: at temperature 0 nothing is drawn; try --temperature 0.7)");
+                }
+            }
             Command::Quit => {}
         }
         Ok(())
@@ -150,8 +154,8 @@ impl Chat {
             }
             Err(error) => match error.downcast_ref::<Error>() {
                 // The conversation is as it was before.
-                Some(problem @ Error::ContextFull { .. }) => self.fail(&format!("{problem}{HOW_TO_GO_ON}")),
-                Some(problem) => self.fail(&problem.to_string()),
+                Some(full @ Error::ContextFull { .. }) => self.fail(&format!("{}{HOW_TO_GO_ON}", words::of(full))),
+                Some(problem) => self.fail(&words::of(problem)),
                 None => Err(error),
             },
         }

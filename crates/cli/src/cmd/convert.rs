@@ -5,9 +5,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anemone_cli::acquire::{Terminal, by_id};
-use anemone_cli::units;
-use anemone_convert::{Conversion, DEFAULT_CONTEXT, DEFAULT_PREFILL, Format, Options, SCHEMES, Scheme, Source, Watch};
-use anyhow::{Context, Result};
+use anemone_cli::{numbers, units};
+use anemone_convert::{Conversion, DEFAULT_CONTEXT, Format, Options, SCHEMES, Scheme, Source, Watch};
+use anemone_package::bundle;
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -43,31 +44,27 @@ pub(crate) struct Arguments {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Shape {
     /// Positions of the cache: the longest conversation. It is baked into the package [default: 4096, or what the model
-    /// was made for if that is less]
-    #[arg(long, value_name = "N")]
+    /// was made for if that is less]; 8k is 8192
+    #[arg(long, value_name = "N", value_parser = numbers::tokens, allow_negative_numbers = true)]
     pub(crate) context: Option<usize>,
     /// How weights are stored: f16 or int8 [default: f16]
     #[arg(long, value_name = "SCHEME", value_parser = scheme)]
     pub(crate) weights: Option<&'static Scheme>,
-    /// Tokens per call of the function `prefill` [default: 64]
-    #[arg(long, value_name = "N")]
+    /// Tokens per call of the function `prefill` [default: 64, or the context if that is less]
+    #[arg(long, value_name = "N", value_parser = numbers::tokens, allow_negative_numbers = true)]
     pub(crate) prefill: Option<usize>,
 }
 
 fn scheme(name: &str) -> Result<&'static Scheme, String> {
     let all: Vec<&str> = SCHEMES.iter().map(|s| s.name).collect();
-    anemone_convert::quantize::find(name).ok_or_else(|| format!("expected {}", all.join(" or ")))
+    anemone_convert::quantize::find(&name.to_ascii_lowercase()).ok_or_else(|| format!("expected {}", all.join(" or ")))
 }
 
 impl Shape {
     /// The options of the converter.
     pub(crate) fn options(&self) -> Options {
         let default = Options::default();
-        Options {
-            context: self.context,
-            weights: self.weights.unwrap_or(default.weights),
-            prefill: self.prefill.unwrap_or(DEFAULT_PREFILL),
-        }
+        Options { context: self.context, weights: self.weights.unwrap_or(default.weights), prefill: self.prefill }
     }
 }
 
@@ -81,15 +78,32 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     let fetched = fetched?;
     let path = fetched.map_or_else(|| arguments.source.clone(), |acquired| acquired.path);
-    convert(&path, &arguments.output, &arguments.options, &watch)?;
+    convert(&path, &arguments.output, &arguments.options, &watch, Use::Any)?;
     let out = arguments.output.display();
-    terminal::note(&format!("{out} is ready. Try: anemone chat {out}"));
+    let speaks = arguments.output.join(bundle::TOKENIZER).is_file();
+    let command = if speaks { "chat" } else { "inspect" };
+    terminal::note(&format!("{out} is ready. Try: anemone {command} {out}"));
     Ok(())
 }
 
+/// What a conversion is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    Any,
+    /// A source without a tokenizer is refused.
+    Conversation,
+}
+
 /// Converts the checkpoint at `path` into `folder`, saying what it costs before and how far it is meanwhile.
-pub(crate) fn convert(path: &Path, folder: &Path, shape: &Shape, watch: &Watch) -> Result<()> {
+pub(crate) fn convert(path: &Path, folder: &Path, shape: &Shape, watch: &Watch, purpose: Use) -> Result<()> {
     let source = Source::open(path)?;
+    if purpose == Use::Conversation && !source.has_tokenizer() {
+        bail!(
+            "{}: it has no tokenizer, so it cannot be chatted with; put the model's own tokenizer.json into a folder in \
+             Hugging Face's form, or convert it with `anemone convert` for use with `anemone predict`",
+            path.display()
+        );
+    }
     let options = shape.options();
     let conversion = Conversion::new(&source, &options)?;
     let estimate = conversion.estimate();
@@ -102,6 +116,7 @@ pub(crate) fn convert(path: &Path, folder: &Path, shape: &Shape, watch: &Watch) 
     terminal::note(&format!("Converting {name} ({}, from {format})", source.architecture().name));
     let hint =
         if shape.context.is_none() && estimate.trained_context > DEFAULT_CONTEXT { "; --context for more" } else { "" };
+    conversion.notes().iter().for_each(|note| terminal::note(&format!("  note: {note}")));
     terminal::note(&format!(
         "  context  {} of the {} positions that the model was made for{hint}",
         estimate.context, estimate.trained_context

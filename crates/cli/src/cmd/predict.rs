@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anemone_cli::given::{Input, ShapeOf};
-use anemone_cli::tensor_file;
+use anemone_cli::{numbers, tensor_file};
 use anemone_mil::Function;
 use anemone_mil::interpret::Tensors;
 use anemone_mil::model::Model;
@@ -66,7 +66,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     reference: bool,
     /// Threads to use [default: one for each processor]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = numbers::threads, allow_negative_numbers = true)]
     threads: Option<u16>,
     /// Describe the outputs as JSON
     #[arg(long)]
@@ -74,6 +74,17 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if let (Some(outputs), Some(state)) = (&arguments.outputs, &arguments.state)
+        && (outputs == state
+            || outputs.canonicalize().ok().is_some_and(|real| state.canonicalize().is_ok_and(|s| s == real)))
+    {
+        let both = outputs.display();
+        return Err(Usage(format!("--outputs and --state are both {both}; one would replace the other")).into());
+    }
+    // What could not be written in the end is said before anything is computed.
+    for path in [&arguments.outputs, &arguments.state].into_iter().flatten() {
+        tensor_file::check_place(path)?;
+    }
     let path = packages::find(&arguments.package)?;
     let package = Package::open(&path)?;
     let model = anemone_mil::load_package(&package).with_context(|| path.display().to_string())?;

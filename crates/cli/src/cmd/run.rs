@@ -6,7 +6,8 @@ use std::sync::Arc;
 use anemone::{Generation, StopReason};
 use anemone_cli::lines::MAX_LINE;
 use anemone_cli::sampling::Sampling;
-use anyhow::{Context, Result};
+use anemone_cli::words;
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 
 use crate::answer::{self, Conversation};
@@ -49,15 +50,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let generation = arguments.sampling.generation(&model.generation);
     let mut session = Conversation::new(model)?;
     session.set_system(arguments.system.as_deref());
-    let turn = answer::show(&generation, arguments.json, |request, events| session.say(&prompt, request, events))?;
+    let turn = answer::show(&generation, arguments.json, |request, events| session.say(&prompt, request, events));
+    let turn = turn.map_err(|error| match error.downcast_ref() {
+        Some(full @ anemone::Error::ContextFull { .. }) => anyhow!("{}{SHORTER}", words::of(full)),
+        _ => error,
+    })?;
     if turn.stop_reason == StopReason::Cancelled {
         return Err(Interrupted.into());
     }
     if !arguments.json {
-        answer::explain(&turn, "; convert the model with a longer one: --context");
+        answer::explain(&turn, LONGER);
     }
     Ok(())
 }
+
+const LONGER: &str = "; --context has the model converted for a longer one";
+const SHORTER: &str = "; shorten the question, or have the model converted for a longer context with --context";
 
 fn prompt(words: &[String]) -> Result<String> {
     let from_stdin = matches!(words, [] | [_]) && words.first().is_none_or(|word| word == "-");

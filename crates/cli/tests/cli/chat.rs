@@ -50,7 +50,11 @@ fn turns_can_be_taken_back_and_tried_again() {
     }
     let nothing = chat(&folder, "/undo\n/retry\n", &[]);
     assert_eq!(nothing.code, Some(1));
-    assert!(nothing.err.contains("undo: nothing was said yet"), "{}", nothing.err);
+    for problem in ["/undo: nothing was said yet", "/retry: there is no answer yet"] {
+        assert!(nothing.err.contains(problem), "{}", nothing.err);
+    }
+    let again = chat(&folder, "One\n/retry\n", &[]);
+    assert!(again.err.contains("the same as before") && again.err.contains("--temperature"), "{}", again.err);
 }
 
 #[test]
@@ -67,6 +71,21 @@ fn answers_go_to_standard_output_and_all_else_to_standard_error() {
     for word in ["tokens reused from the cache", "first token after", "of 256", "/reset", "--max-tokens"] {
         assert!(done.err.contains(word), "{word:?}: {}", done.err);
     }
+}
+
+#[test]
+fn what_looks_like_a_command_and_is_none_is_not_said_to_the_model() {
+    let folder = Folder::with_model();
+    let done = chat(&folder, "/rest\nHello\n//rest\n/usr/bin\n", &["--json"]);
+    assert_eq!(done.code, Some(1), "{}", done.err);
+    let all: Vec<Value> = done.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(all.len(), 4, "{all:?}");
+    let error = all[0]["error"].as_str().unwrap();
+    assert!(error.contains("no command /rest") && error.contains("/reset") && error.contains("//rest"), "{error}");
+    // `u:`, the text, a new line, `a:`; before it the last token said before, and a new line.
+    let computed = |i: usize| all[i]["tokens_computed"].as_u64().unwrap();
+    assert_eq!((computed(1), computed(2), computed(3)), (10, 2 + 2 + 5 + 1 + 2, 2 + 2 + 8 + 1 + 2), "{all:?}");
+    assert!(chat(&folder, "/rest\n", &[]).err.contains("error: there is no command /rest"));
 }
 
 #[test]

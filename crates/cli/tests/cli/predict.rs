@@ -178,6 +178,11 @@ fn states_that_do_not_fit_are_refused_and_stay_as_they_were() {
     call("tiny_guide_kv2_fp16", &[]).fails(1, &["another package", "state.safetensors"]);
     // A call that fails changes nothing.
     call("tiny_guide_kv1_fp16", &["--outputs", "/nowhere/out.safetensors"]).fails(1, &["/nowhere/out.safetensors"]);
+    call("tiny_guide_kv1_fp16", &["--outputs", folder.path().to_str().unwrap()]).fails(1, &["is a folder"]);
+    let same = format!("{}/./state.safetensors", folder.path().display());
+    for both in [state.to_str().unwrap(), &same] {
+        call("tiny_guide_kv1_fp16", &["--outputs", both]).fails(2, &["--outputs and --state"]);
+    }
     assert_eq!(std::fs::read(&state).unwrap(), before);
     std::fs::write(&state, &before[..before.len() - 1]).unwrap();
     call("tiny_guide_kv1_fp16", &[]).fails(1, &["state.safetensors", "no safetensors file"]);

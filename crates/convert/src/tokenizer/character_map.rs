@@ -23,6 +23,14 @@ pub(super) fn check_all(normalizer: &Value) -> Result<(), String> {
     }
 }
 
+/// The longest text, in bytes, that a map (in base 64) can put in place of another. Zero of one that is none.
+pub(super) fn longest_text(map: &Value) -> u64 {
+    let bytes = map.as_str().and_then(from_base64).unwrap_or_default();
+    let texts =
+        bytes.split_first_chunk::<4>().and_then(|(length, rest)| rest.get(u32::from_le_bytes(*length) as usize..));
+    texts.unwrap_or_default().split(|byte| *byte == 0).map(<[u8]>::len).max().unwrap_or(0) as u64
+}
+
 /// Bytes from padded base 64 of the usual alphabet.
 fn from_base64(text: &str) -> Option<Vec<u8>> {
     let digits = text.trim_end_matches('=').as_bytes();
@@ -111,6 +119,13 @@ mod tests {
         assert_eq!(from_base64("Q Q="), None);
     }
 
+    fn base64(bytes: &[u8]) -> String {
+        const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let bits: Vec<u8> = bytes.iter().flat_map(|byte| (0..8).rev().map(move |i| byte >> i & 1)).collect();
+        let digit = |six: &[u8]| six.iter().chain(&[0; 5]).take(6).fold(0, |n, bit| n << 1 | usize::from(*bit));
+        bits.chunks(6).map(|six| char::from(DIGITS[digit(six)])).collect()
+    }
+
     fn map(units: &[(usize, u32)], texts: &[u8]) -> Vec<u8> {
         let mut trie = [0u32; 256];
         for (place, unit) in units {
@@ -135,6 +150,9 @@ mod tests {
         );
         assert!(check(&map(&[(0, 1 << 20)], b"")).is_err(), "the root leads outside");
         assert!(check(b"abc").is_err() && check(&[0; 4]).is_err() && check(&[8, 0, 0, 0, 1]).is_err());
+        let longest = |map: &[u8]| longest_text(&Value::from(base64(map)));
+        assert_eq!(longest(&map(&[], b"b\0abc\0de")), 3);
+        assert_eq!(longest(b"abc"), 0);
         let value = serde_json::json!({"normalizers": [{"type": "Precompiled", "precompiled_charsmap": "AAAA"}]});
         assert!(check_all(&value).is_err());
     }

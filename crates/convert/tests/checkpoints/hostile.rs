@@ -198,3 +198,20 @@ fn damaged_json_of_a_folder() {
         std::fs::write(path(name), text).unwrap();
     }
 }
+
+#[test]
+fn normalizers_that_would_grow_a_text_without_end_are_refused() {
+    let path = std::path::Path::new("tokenizer.json");
+    let steps = |n: usize| {
+        let step = serde_json::json!({"type": "Replace", "pattern": {"Regex": "."}, "content": "aaaaaaaaaaaaaaa"});
+        let json = serde_json::json!({
+            "version": "1.0", "added_tokens": [],
+            "normalizer": {"type": "Sequence", "normalizers": vec![step; n]},
+            "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []},
+        });
+        anemone_convert::tokenizer::load(path, &json.to_string())
+    };
+    assert!(steps(4).is_ok());
+    let error = steps(5).unwrap_err().to_string();
+    assert!(error.contains("times as long"), "{error}");
+}

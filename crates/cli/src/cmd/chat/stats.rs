@@ -26,6 +26,10 @@ impl Stats {
         self.last = Some(turn.clone());
     }
 
+    pub(super) fn turns(&self) -> usize {
+        self.turns
+    }
+
     pub(super) fn text(&self, session: &Conversation) -> String {
         let (position, context) = (session.position(), session.context());
         let share = 100 * position / context.max(1);

@@ -1,7 +1,7 @@
-//! The folder in which a package is written, and how it gets to its destination.
+//! The folder in which a package or a bundle is written, and how it gets to its destination.
 //!
-//! The folder is a hidden sibling of the destination. While its process lives, its `Manifest.json` is locked, which is
-//! how a writer tells another's folder from what a killed process left behind.
+//! The folder is a hidden sibling of the destination. While its process lives, its manifest is locked, which is how a
+//! writer tells another's folder from what a killed process left behind.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -15,9 +15,20 @@ use crate::PackageError;
 /// than this.
 const FRESH: Duration = Duration::from_secs(60);
 
+/// What stands in the way in a folder that is to be replaced; nothing in one that may be.
+pub type InTheWay = fn(folder: &Path) -> io::Result<Option<String>>;
+
+/// A folder that becomes another one, complete or not at all.
+///
+/// A folder that is at the destination already is replaced at once where the system can exchange two folders (Linux,
+/// macOS), otherwise by two renames. Dropped without a [`commit`](Self::commit), it is removed; that of a killed process is
+/// removed by the next one for the same destination. Several may be in progress for one destination: the last wins.
 #[derive(Debug)]
-pub(super) struct Staging {
+pub struct Staging {
     dest: PathBuf,
+    /// The file name of the manifest, which completes the folder.
+    manifest_name: &'static str,
+    in_the_way: InTheWay,
     parent: PathBuf,
     folder: PathBuf,
     /// The manifest; locked, empty until the package is complete.
@@ -25,26 +36,35 @@ pub(super) struct Staging {
 }
 
 impl Staging {
-    /// Clears away what killed writers of `dest` left, and makes a new folder.
-    pub(super) fn create(dest: &Path) -> Result<Self, PackageError> {
+    /// Clears away what killed writers of `dest` left, and makes a new folder, in which `manifest_name` is for
+    /// [`commit`](Self::commit) to write. A folder at `dest` may be replaced if it is empty or has nothing
+    /// [`InTheWay`], which is asked now and when the new one is complete.
+    ///
+    /// # Errors
+    /// If the folder of `dest` does not exist, if `dest` is a link or anything that may not be replaced, or if the system
+    /// refuses.
+    pub fn create(dest: &Path, manifest_name: &'static str, in_the_way: InTheWay) -> Result<Self, PackageError> {
         let invalid = |reason: &str| PackageError::Invalid { path: dest.to_owned(), reason: reason.into() };
         let name = dest.file_name().and_then(|name| name.to_str());
-        let name = name.ok_or_else(|| invalid("the path has no name in Unicode to write under"))?;
+        let name = name.ok_or_else(|| invalid("the path does not end with a name in Unicode to write under"))?;
         let parent = dest.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         if !parent.is_dir() {
             return Err(invalid("the folder that it should be in does not exist"));
         }
-        clear_leftovers(dest, parent, name);
-        check_dest(dest)?;
+        // As in `m/.`, which cannot be renamed.
+        let dest = &parent.join(name);
+        clear_leftovers(dest, parent, name, manifest_name);
+        check_dest(dest, in_the_way)?;
         for _ in 0..16 {
             let folder = parent.join(format!("{}{}.partial", prefix(name), token()));
             match fs::create_dir(&folder) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-                result => result.map_err(PackageError::io("create", &folder))?,
+                // The hidden name says nothing to anybody.
+                result => result.map_err(PackageError::io("make a folder in", parent))?,
             }
             let (dest, parent) = (dest.to_owned(), parent.to_owned());
             // From here on dropping it removes the folder.
-            let mut staging = Self { dest, parent, folder, manifest: None };
+            let mut staging = Self { dest, manifest_name, in_the_way, parent, folder, manifest: None };
             if staging.lock()? {
                 return Ok(staging);
             }
@@ -54,7 +74,7 @@ impl Staging {
 
     /// Makes and locks the manifest; `false` if another writer mistook the folder for a leftover before it was locked.
     fn lock(&mut self) -> Result<bool, PackageError> {
-        let path = self.folder.join("Manifest.json");
+        let path = self.folder.join(self.manifest_name);
         let file = match File::options().write(true).create_new(true).open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             result => result.map_err(PackageError::io("create", &path))?,
@@ -65,21 +85,26 @@ impl Staging {
         Ok(!refused && path.exists())
     }
 
-    pub(super) fn folder(&self) -> &Path {
+    /// Where to write.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    pub(super) fn dest(&self) -> &Path {
+    pub(crate) fn dest(&self) -> &Path {
         &self.dest
     }
 
-    /// Completes the package with its manifest and puts it at its destination.
-    pub(super) fn commit(mut self, manifest: &[u8]) -> Result<(), PackageError> {
+    /// Completes the folder with its manifest and puts it at its destination.
+    ///
+    /// # Errors
+    /// If the system refuses, or something else came to be at the destination meanwhile.
+    pub fn commit(mut self, manifest: &[u8]) -> Result<(), PackageError> {
         let mut file = self.manifest.take().expect("a writer commits once");
-        let path = self.folder.join("Manifest.json");
+        let path = self.folder.join(self.manifest_name);
         file.write_all(manifest).and_then(|()| file.sync_all()).map_err(PackageError::io("write", &path))?;
         sync_folders(&self.folder)?;
-        check_dest(&self.dest)?;
+        check_dest(&self.dest, self.in_the_way)?;
         if cfg!(windows) {
             // An open file would keep its folder from being renamed.
             drop(file);
@@ -134,25 +159,28 @@ fn token() -> String {
     format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Only a package (or an empty folder) may be replaced.
-fn check_dest(dest: &Path) -> Result<(), PackageError> {
-    let invalid = |reason: &str| PackageError::Invalid { path: dest.to_owned(), reason: reason.into() };
+/// Only an empty folder, or one without anything in the way, may be replaced.
+fn check_dest(dest: &Path, in_the_way: InTheWay) -> Result<(), PackageError> {
+    let occupied = |found: String| Err(PackageError::Occupied { path: dest.to_owned(), found });
     let metadata = match dest.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         result => result.map_err(PackageError::io("open", dest))?,
     };
     if metadata.is_symlink() {
-        return Err(invalid("it is a link; give the path that it leads to"));
+        return occupied("a link; give the path that it leads to".into());
     }
-    let replaceable = metadata.is_dir()
-        && (dest.join("Manifest.json").is_file()
-            || fs::read_dir(dest).map_err(PackageError::io("read", dest))?.next().is_none());
-    if replaceable { Ok(()) } else { Err(invalid("something that is no package is there; choose another path")) }
+    if !metadata.is_dir() {
+        return occupied("a file".into());
+    }
+    if fs::read_dir(dest).map_err(PackageError::io("read", dest))?.next().is_none() {
+        return Ok(());
+    }
+    in_the_way(dest).map_err(PackageError::io("read", dest))?.map_or(Ok(()), occupied)
 }
 
 /// Removes what killed writers of `dest` left, and puts back a package that one of them had moved aside. What cannot be
 /// removed stays.
-fn clear_leftovers(dest: &Path, parent: &Path, name: &str) {
+fn clear_leftovers(dest: &Path, parent: &Path, name: &str, manifest_name: &str) {
     let prefix = prefix(name);
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
@@ -163,9 +191,9 @@ fn clear_leftovers(dest: &Path, parent: &Path, name: &str) {
         if !token.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {
             continue;
         }
-        if kind == "partial" && !in_use(&folder) {
+        if kind == "partial" && !in_use(&folder, manifest_name) {
             let _ = fs::remove_dir_all(folder);
-        } else if kind == "old" && !in_use(&folder.with_extension("partial")) {
+        } else if kind == "old" && !in_use(&folder.with_extension("partial"), manifest_name) {
             if dest.symlink_metadata().is_err() {
                 let _ = fs::rename(folder, dest);
             } else {
@@ -176,8 +204,8 @@ fn clear_leftovers(dest: &Path, parent: &Path, name: &str) {
 }
 
 /// Whether a live process writes in this staging folder. In doubt, yes.
-fn in_use(folder: &Path) -> bool {
-    match File::options().read(true).write(true).open(folder.join("Manifest.json")) {
+fn in_use(folder: &Path, manifest_name: &str) -> bool {
+    match File::options().read(true).write(true).open(folder.join(manifest_name)) {
         Ok(file) => file.try_lock().is_err(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             // The manifest is made first, so a folder with other files only is one whose removal was cut short.

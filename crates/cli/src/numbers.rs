@@ -1,0 +1,64 @@
+//! Numbers as people type them, and what is said of those that are none.
+
+use std::str::FromStr;
+
+/// A number of tokens: `4096`, or `4k` for the same.
+///
+/// # Errors
+/// What was expected.
+pub fn tokens(text: &str) -> Result<usize, String> {
+    let (digits, unit) = match text.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1024),
+        None => (text, 1),
+    };
+    let number = plain(digits).and_then(|n: usize| n.checked_mul(unit));
+    number.ok_or_else(|| "expected a number of tokens, such as 4096, or 4k for the same".to_owned())
+}
+
+/// A whole number.
+///
+/// # Errors
+/// What was expected.
+pub fn whole<T: FromStr>(text: &str) -> Result<T, String> {
+    plain(text).ok_or_else(|| "expected a whole number from 0 on, such as 40".to_owned())
+}
+
+/// A number with or without a fraction. Whether it is in its range is not asked here.
+///
+/// # Errors
+/// What was expected.
+pub fn number(text: &str) -> Result<f32, String> {
+    text.parse().map_err(|_| "expected a number, such as 0.7".to_owned())
+}
+
+/// A number of threads.
+///
+/// # Errors
+/// What was expected.
+pub fn threads(text: &str) -> Result<u16, String> {
+    plain(text).filter(|n| (1..=1024).contains(n)).ok_or_else(|| "expected a number from 1 to 1024".to_owned())
+}
+
+/// Digits alone: no sign.
+fn plain<T: FromStr>(text: &str) -> Option<T> {
+    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_is_understood_or_explained() {
+        assert_eq!((tokens("4k"), tokens("8K"), tokens("100")), (Ok(4096), Ok(8192), Ok(100)));
+        for wrong in ["", "k", "4kk", "-1", "+4", "4.5k", "99999999999999999999", "18446744073709551615k", "four"] {
+            assert!(tokens(wrong).unwrap_err().contains("4k"), "{wrong}");
+        }
+        assert_eq!(whole::<u64>("7"), Ok(7));
+        assert!(whole::<usize>("-1").unwrap_err().contains("from 0 on"));
+        assert_eq!(number("-0.5"), Ok(-0.5));
+        assert!(number("warm").unwrap_err().contains("0.7"));
+        assert_eq!((threads("1"), threads("1024")), (Ok(1), Ok(1024)));
+        assert!(threads("0").is_err() && threads("1025").is_err() && threads("x").is_err());
+    }
+}

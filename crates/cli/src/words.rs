@@ -1,0 +1,65 @@
+//! What went wrong, in the words of who typed: flags and commands, not fields and functions.
+
+use anemone::Error;
+use anemone_convert::ConvertError;
+
+use crate::causes;
+
+/// The text of an error of the library.
+#[must_use]
+pub fn of(error: &Error) -> String {
+    match error {
+        Error::Setting { name, found, expected } => {
+            format!("--{} is {found}; expected {expected}", name.replace('_', "-"))
+        }
+        Error::Conversation { operation, problem } => {
+            let command = match *operation {
+                "regenerate" => "/retry",
+                "undo" => "/undo",
+                other => other,
+            };
+            format!("{command}: {problem}")
+        }
+        // What to do about it depends on the command.
+        Error::ContextFull { needed, context, reserved } => format!(
+            "the conversation with this message is {needed} tokens long and the context holds {context}, of which \
+             {reserved} are kept free for the answer"
+        ),
+        other => other.to_string(),
+    }
+}
+
+/// The text of any error, with its causes.
+#[must_use]
+pub fn told(error: &anyhow::Error) -> String {
+    if let Some(ConvertError::Options { option, problem }) = error.downcast_ref() {
+        return format!("--{option} {problem}");
+    }
+    match error.downcast_ref() {
+        Some(problem @ (Error::Setting { .. } | Error::Conversation { .. })) => of(problem),
+        _ => causes::told(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anemone::Generation;
+
+    use super::*;
+
+    #[test]
+    fn settings_are_flags() {
+        let wrong = [
+            Generation { max_tokens: Some(0), ..Generation::default() },
+            Generation { repetition_penalty: 0.0, ..Generation::default() },
+        ];
+        for (wrong, flag) in wrong.iter().zip(["--max-tokens is 0;", "--repetition-penalty is 0;"]) {
+            let text = told(&wrong.check().unwrap_err().into());
+            assert!(text.starts_with(flag) && text.contains("expected"), "{text}");
+        }
+        let option = ConvertError::Options { option: "context", problem: "1; expected 2".into() };
+        assert_eq!(told(&option.into()), "--context 1; expected 2");
+        let retry = Error::Conversation { operation: "regenerate", problem: "there is no answer yet".into() };
+        assert_eq!(of(&retry), "/retry: there is no answer yet");
+    }
+}
