@@ -6,6 +6,7 @@ use anemone_cpu::PlanError;
 use anemone_mil::MilError;
 use anemone_package::bundle::BundleError;
 
+use crate::kept::KeepError;
 use crate::signature::Misfit;
 use crate::snapshot::SnapshotError;
 
@@ -199,6 +200,14 @@ pub enum Error {
         /// What failed or does not match.
         source: Box<SnapshotError>,
     },
+    /// A conversation can't be kept, or a kept one not be opened.
+    #[error("{}: {source}", path.display())]
+    Kept {
+        /// Its folder or log.
+        path: PathBuf,
+        /// Why.
+        source: Box<KeepError>,
+    },
     /// A file of settings does not say what it should.
     #[error("{}: {problem}", path.display())]
     Malformed {
@@ -212,6 +221,10 @@ pub enum Error {
 impl Error {
     pub(crate) fn snapshot(path: &Path, source: SnapshotError) -> Self {
         Self::Snapshot { path: path.to_owned(), source: Box::new(source) }
+    }
+
+    pub(crate) fn kept(path: &Path, source: KeepError) -> Self {
+        Self::Kept { path: path.to_owned(), source: Box::new(source) }
     }
 
     pub(crate) fn bundle(source: BundleError) -> Self {

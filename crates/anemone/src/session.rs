@@ -2,6 +2,8 @@
 
 mod answer;
 mod keep;
+mod log;
+mod logged;
 mod prompt;
 mod request;
 mod transcript;
@@ -17,7 +19,11 @@ pub use turn::{Event, StopReason, Turn};
 
 use crate::overflow::Overflow;
 use crate::{Error, LanguageModel, Message, PackageRunner, Rendering, Result, Runner};
+pub(crate) use log::Reading;
+
 use answer::{Answered, Opening, answer};
+use log::Open;
+use logged::Kept;
 use prompt::{Entry, Generated, Prompt, Prompter};
 use transcript::{Transcript, common_prefix};
 
@@ -66,6 +72,8 @@ pub struct Session<R: Runner = PackageRunner> {
     margin: usize,
     /// The time for templates that ask for it. It stays, or the prompt would change and the cache with it.
     began: SystemTime,
+    /// The folder that it is kept in.
+    kept: Option<Kept>,
     not_sync: PhantomData<Cell<()>>,
 }
 
@@ -83,6 +91,7 @@ impl<R: Runner> Session<R> {
             overflow: Overflow::default(),
             margin: 0,
             began: SystemTime::now(),
+            kept: None,
             not_sync: PhantomData,
         })
     }
@@ -146,11 +155,13 @@ impl<R: Runner> Session<R> {
     pub fn complete(&mut self, prompt: &[u32], request: &Request, events: &mut dyn FnMut(Event<'_>)) -> Result<Turn> {
         let admission = (self.overflow, self.margin);
         let (prompt, opening) = (prompt.to_vec(), Opening::Continuing);
-        let answered = answer(&self.model, &mut self.transcript, prompt, opening, admission, request, events)?;
-        if !answered.withdrawn {
+        self.open_answer("complete", &[], &prompt, Open::Completion)?;
+        let answered = answer(&self.model, &mut self.transcript, prompt, opening, admission, request, events);
+        if answered.as_ref().is_ok_and(|answered| !answered.withdrawn) {
             self.entries.clear();
         }
-        Ok(answered.turn)
+        self.commit_answer("completed");
+        Ok(answered?.turn)
     }
 
     fn answer(
@@ -169,11 +180,15 @@ impl<R: Runner> Session<R> {
         let prompt = self.prompter.prompt(&model.tokenizer, &model.template, &entries, &rendering)?;
         let Prompt { tokens, tail, ends } = prompt;
         let admission = (self.overflow, self.margin);
-        let answered = answer(model, &mut self.transcript, tokens, Opening::New, admission, request, events)?;
-        let Answered { turn, start, ends: token_ends, withdrawn } = answered;
-        if withdrawn {
-            return Ok(turn);
-        }
+        self.open_answer("ask", &entries, &tokens, Open::Answer { before: tail.clone() })?;
+        let answered = answer(&self.model, &mut self.transcript, tokens, Opening::New, admission, request, events);
+        let Answered { turn, start, ends: token_ends, .. } = match answered {
+            Ok(answered) if !answered.withdrawn => answered,
+            taken_back => {
+                self.commit("taken back");
+                return Ok(taken_back?.turn);
+            }
+        };
         for (entry, end) in ends {
             entries[entry].end = end;
         }
@@ -189,6 +204,7 @@ impl<R: Runner> Session<R> {
             end: self.transcript.tokens().len(),
         });
         self.entries = entries;
+        self.commit_answer("answered");
         Ok(turn)
     }
 
@@ -200,6 +216,7 @@ impl<R: Runner> Session<R> {
         if let Some(text) = text {
             self.entries.insert(0, Entry::new(Message::system(text)));
         }
+        self.commit("system");
     }
 
     /// Takes back the last user message and all that followed. Gives its text.
@@ -230,6 +247,7 @@ impl<R: Runner> Session<R> {
         let prompt = self.prompter.prompt(&model.tokenizer, &model.template, &self.entries, &rendering);
         let kept = prompt.map_or(0, |prompt| common_prefix(self.transcript.tokens(), &prompt.tokens));
         self.transcript.truncate(kept);
+        self.commit("rewind");
         Ok(())
     }
 
@@ -248,6 +266,7 @@ impl<R: Runner> Session<R> {
         let kept = self.entries.iter().rposition(whole).map_or(system, |last| last + 1);
         self.entries.truncate(kept);
         self.transcript.truncate(position);
+        self.commit("rewind");
         Ok(())
     }
 
@@ -261,6 +280,7 @@ impl<R: Runner> Session<R> {
             transcript: self.transcript.fork(&self.model.runner)?,
             entries: self.entries.clone(),
             prompter: self.prompter.clone(),
+            kept: None,
             ..*self
         })
     }
@@ -275,6 +295,7 @@ impl<R: Runner> Session<R> {
         self.entries.truncate(usize::from(system));
         self.prompter = Prompter::default();
         self.began = SystemTime::now();
+        self.commit("reset");
         Ok(())
     }
 

@@ -10,7 +10,7 @@
 mod error;
 mod header;
 mod layout;
-mod store;
+pub(crate) mod store;
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
@@ -24,6 +24,7 @@ use crate::disk::{self, Disk};
 use crate::{Error, Result, Runner};
 use header::Header;
 pub(crate) use header::digest;
+pub(crate) use store::Shelf;
 
 /// A snapshot in a file, of which everything but the cache itself has been read and checked.
 #[derive(Debug)]

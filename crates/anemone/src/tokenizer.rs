@@ -9,6 +9,7 @@ mod pieces;
 use std::path::Path;
 
 use anemone_convert::ConvertError;
+use sha2::{Digest, Sha256};
 use tokenizers::pre_tokenizers::metaspace::PrependScheme;
 use tokenizers::{NormalizerWrapper, PreTokenizerWrapper};
 
@@ -54,6 +55,7 @@ pub struct Tokenizer {
     pieces: Pieces,
     /// Longest text that is encoded in one call, in bytes.
     longest_text: usize,
+    digest: [u8; 32],
 }
 
 impl Tokenizer {
@@ -90,8 +92,13 @@ impl Tokenizer {
             let pieces = Pieces::new(&inner, ID_LIMIT)?;
             let unprefixed = unprefixed(&inner)?.map(Box::new);
             let longest_text = anemone_convert::tokenizer::longest_text(&inner).min(TEXT_LIMIT);
-            Ok(Self { inner, unprefixed, pieces, longest_text })
+            Ok(Self { inner, unprefixed, pieces, longest_text, digest: Sha256::digest(json).into() })
         })
+    }
+
+    /// The SHA-256 digest of its `tokenizer.json`: tokens mean the same where it is the same.
+    pub fn digest(&self) -> &[u8; 32] {
+        &self.digest
     }
 
     /// Token ids of a text. Special tokens that are spelled out in it are recognized.

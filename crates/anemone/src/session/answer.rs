@@ -144,7 +144,7 @@ impl<R: Runner> Work<'_, R> {
             if self.model.end_tokens.contains(&token) {
                 return Ok(StopReason::Eos);
             }
-            self.transcript.append(&[token]);
+            self.transcript.accept(token)?;
             emit(detokenizer.push(token)?, text, self.events);
             if detokenizer.stopped().is_some() {
                 return Ok(StopReason::StopString);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use crate::{ChatTemplate, Message, Rendering, Result, Tokenizer};
 
 /// A message of the conversation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
     pub(super) message: Message,
     /// How it was generated, if it was.
@@ -30,7 +30,7 @@ impl Entry {
 }
 
 /// The tokens of an answer, and the text that stood before it when it was generated.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(super) struct Generated {
     pub(super) text: String,
     pub(super) tokens: Vec<u32>,

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::log::Log;
+use super::prompt::Entry;
 use crate::disk::Disk;
 use crate::snapshot::{self, PrefixStore, SnapshotInfo};
 use crate::{Error, Result, Runner};
@@ -19,6 +21,8 @@ pub(super) struct Transcript<R: Runner> {
     logits: Vec<f32>,
     /// Where beginnings are kept that need not be computed.
     prefixes: Option<Arc<PrefixStore>>,
+    /// Where accepted tokens are told before they are shown.
+    log: Option<Log>,
 }
 
 /// What a transcript was before a prompt was laid over it.
@@ -31,12 +35,13 @@ impl<R: Runner> Transcript<R> {
     pub(super) fn new(runner: &R) -> Result<Self> {
         let state = runner.new_state().map_err(|source| Error::Model { position: 0, tokens: 0, source })?;
         let logits = vec![0.0; runner.vocabulary()];
-        Ok(Self { tokens: Vec::new(), position: 0, state, logits, prefixes: None })
+        Ok(Self { tokens: Vec::new(), position: 0, state, logits, prefixes: None, log: None })
     }
 
     /// Begins anew, with a new state.
     pub(super) fn reset(&mut self, runner: &R) -> Result<()> {
-        *self = Self { prefixes: self.prefixes.clone(), ..Self::new(runner)? };
+        let new = Self::new(runner)?;
+        *self = Self { prefixes: self.prefixes.clone(), log: self.log.take(), ..new };
         Ok(())
     }
 
@@ -115,6 +120,30 @@ impl<R: Runner> Transcript<R> {
     /// Appends tokens, which are not read yet.
     pub(super) fn append(&mut self, tokens: &[u32]) {
         self.tokens.extend_from_slice(tokens);
+    }
+
+    /// Appends a token that was generated. It is in the log before anybody sees it.
+    pub(super) fn accept(&mut self, token: u32) -> Result<()> {
+        if let Some(log) = &mut self.log {
+            log.token(token)?;
+        }
+        self.tokens.push(token);
+        Ok(())
+    }
+
+    pub(super) fn set_log(&mut self, log: Option<Log>) {
+        self.log = log;
+    }
+
+    pub(super) fn log(&mut self) -> Option<&mut Log> {
+        self.log.as_mut()
+    }
+
+    /// Tells the log, if there is one, what the conversation has become.
+    pub(super) fn commit(&mut self, what: &str, entries: &[Entry], began: u64) -> Result<()> {
+        let Some(log) = &mut self.log else { return Ok(()) };
+        log.change(what, entries, &self.tokens, began, None)?;
+        log.sync()
     }
 
     /// Cuts the transcript to its first `length` tokens.

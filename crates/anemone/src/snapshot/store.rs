@@ -42,8 +42,8 @@ pub(crate) struct Shelf {
 
 /// What a shelf has for some tokens.
 pub(crate) struct Best {
-    /// The snapshot that holds most of them, and how many.
-    pub(crate) snapshot: Option<(Snapshot, usize)>,
+    /// Snapshots that hold a beginning of them, with its length, the longest first.
+    pub(crate) snapshots: Vec<(Snapshot, usize)>,
     /// Why others can't be used.
     pub(crate) unusable: Vec<Error>,
 }
@@ -66,10 +66,10 @@ impl Shelf {
         Ok(written)
     }
 
-    /// The snapshot that holds the longest beginning of `tokens`, if that is at least `least` tokens long. With `own`,
-    /// only those of the runner's package are looked at.
+    /// The snapshots that hold a beginning of `tokens` of at least `least` tokens. With `own`, only those of the runner's
+    /// package are looked at.
     pub(crate) fn best<R: Runner>(&self, runner: &R, tokens: &[u32], least: usize, own: bool) -> Best {
-        let mut best = Best { snapshot: None, unusable: Vec::new() };
+        let mut best = Best { snapshots: Vec::new(), unusable: Vec::new() };
         let Some(layout) = runner.cache_layout() else { return best };
         let package = package_name(&layout.package);
         for item in items(&self.folder) {
@@ -86,11 +86,11 @@ impl Shelf {
                 }
             };
             let common = snapshot.tokens().iter().zip(tokens).take_while(|(a, b)| a == b).count();
-            let longest = best.snapshot.as_ref().map_or(least.max(1), |(_, longest)| longest + 1);
-            if common >= longest {
-                best.snapshot = Some((snapshot, common));
+            if common >= least.max(1) {
+                best.snapshots.push((snapshot, common));
             }
         }
+        best.snapshots.sort_by_key(|(_, common)| std::cmp::Reverse(*common));
         best
     }
 
@@ -200,20 +200,21 @@ impl PrefixStore {
     /// The state of the longest beginning of `tokens` that is kept, with its length, if that is at least `least`.
     /// Whatever can't be used is passed over.
     pub(crate) fn state_for<R: Runner>(&self, runner: &R, tokens: &[u32], least: usize) -> Option<(R::State, usize)> {
-        let Best { snapshot, unusable } = self.shelf.best(runner, tokens, least, true);
-        unusable.iter().for_each(|error| tracing::warn!("{error}; the tokens are computed anew"));
-        let (snapshot, columns) = snapshot?;
-        let path = snapshot.info().path;
-        match snapshot.load(runner, columns) {
-            Ok(state) => {
-                touch(&path);
-                Some((state, columns))
-            }
-            Err(error) => {
-                tracing::warn!("{error}; the tokens are computed anew");
-                None
+        let Best { snapshots, mut unusable } = self.shelf.best(runner, tokens, least, true);
+        let mut found = None;
+        for (snapshot, columns) in snapshots {
+            let path = snapshot.info().path;
+            match snapshot.load(runner, columns) {
+                Ok(state) => {
+                    touch(&path);
+                    found = Some((state, columns));
+                    break;
+                }
+                Err(error) => unusable.push(error),
             }
         }
+        unusable.iter().for_each(|error| tracing::warn!("{error}; it is not used"));
+        found
     }
 
     /// What is kept, the latest used first.

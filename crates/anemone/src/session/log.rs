@@ -1,0 +1,226 @@
+//! The log of a conversation: what it is, before it is shown.
+//!
+//! The log tells how messages and tokens changed, and every token that was generated. What it tells is read back by doing
+//! the same again; a session that was killed has half a record at the end of its log at most.
+
+mod change;
+mod record;
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+pub(crate) use change::{Begin, Open, from_nanoseconds, nanoseconds};
+
+use super::prompt::Entry;
+use crate::disk::Disk;
+use crate::kept::KeepError;
+use crate::{Error, Result};
+use change::{Change, Said};
+use record::{Kind, Records, Writer};
+
+/// What a conversation is, as a log tells it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Content {
+    pub(super) entries: Vec<Entry>,
+    pub(crate) tokens: Vec<u32>,
+    /// In nanoseconds since 1970.
+    pub(crate) began: u64,
+}
+
+/// A log that is written.
+pub(crate) struct Log {
+    path: PathBuf,
+    writer: Writer,
+    /// What it tells so far.
+    content: Content,
+    /// Whether it tells of an answer that was begun and not of its end.
+    open: bool,
+    /// Whether accepted tokens are those of that answer.
+    recording: bool,
+}
+
+/// A log that was read.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    pub(crate) begin: Begin,
+    pub(crate) content: Content,
+    /// An answer that was not finished: what it is of, and where its tokens begin.
+    pub(crate) open: Option<(Open, usize)>,
+    /// What was before that answer was asked for.
+    pub(crate) before: Content,
+    /// Bytes after the last good record.
+    pub(crate) rest: usize,
+    /// Whether good records are among them.
+    pub(crate) damaged: bool,
+    end: u64,
+    count: u32,
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Log").field("writer", &self.writer).finish_non_exhaustive()
+    }
+}
+
+impl Log {
+    /// Begins a log, of a conversation in which nothing was said.
+    pub(crate) fn create(disk: &Arc<dyn Disk>, path: &Path, begin: &Begin) -> Result<Self, KeepError> {
+        let json = serde_json::to_vec(begin).expect("strings and numbers");
+        let writer = Writer::create(disk, path, &json).map_err(written)?;
+        Ok(Self { path: path.to_owned(), writer, content: Content::default(), open: false, recording: false })
+    }
+
+    /// Goes on where a log ends. What no record is made of goes; if it holds good records behind damaged ones, a copy of
+    /// the whole file stays beside it, whose path is given.
+    pub(crate) fn reopen(
+        disk: &Arc<dyn Disk>,
+        path: &Path,
+        reading: &Reading,
+    ) -> Result<(Self, Option<PathBuf>), KeepError> {
+        let aside = reading.damaged.then(|| aside(path));
+        if let Some(aside) = &aside {
+            std::fs::copy(path, aside).map_err(written)?;
+        }
+        let writer = Writer::open(disk, path, reading.end, reading.count).map_err(written)?;
+        let (content, open) = (reading.content.clone(), reading.open.is_some());
+        Ok((Self { path: path.to_owned(), writer, content, open, recording: false }, aside))
+    }
+
+    /// Tells what the conversation has become, if that is something else than before. With `open`, tokens of an answer
+    /// follow.
+    pub(super) fn change(
+        &mut self,
+        what: &str,
+        entries: &[Entry],
+        tokens: &[u32],
+        began: u64,
+        open: Option<Open>,
+    ) -> Result<()> {
+        self.recording = false;
+        let keep_messages = self.content.entries.iter().zip(entries).take_while(|(a, b)| a == b).count();
+        let keep_tokens = super::common_prefix(&self.content.tokens, tokens);
+        let same = keep_messages == entries.len().max(self.content.entries.len())
+            && keep_tokens == tokens.len().max(self.content.tokens.len())
+            && began == self.content.began;
+        if same && open.is_none() && !self.open {
+            return Ok(());
+        }
+        let is_open = open.is_some();
+        let change = Change {
+            what: what.to_owned(),
+            at: nanoseconds(SystemTime::now()) / 1_000_000,
+            keep_messages,
+            messages: entries[keep_messages..].iter().map(Said::of).collect(),
+            keep_tokens,
+            tokens: tokens[keep_tokens..].to_vec(),
+            began: (began != self.content.began).then_some(began),
+            open,
+        };
+        let json = serde_json::to_vec(&change).map_err(|e| self.failed(io::Error::other(e)))?;
+        self.writer.append(Kind::Change, &json).map_err(|e| self.failed(e))?;
+        self.content.entries.truncate(keep_messages);
+        self.content.entries.extend_from_slice(&entries[keep_messages..]);
+        self.content.tokens.truncate(keep_tokens);
+        self.content.tokens.extend_from_slice(&tokens[keep_tokens..]);
+        self.content.began = began;
+        (self.open, self.recording) = (is_open, is_open);
+        Ok(())
+    }
+
+    /// Tells of a token of the answer that was begun, if one was.
+    pub(super) fn token(&mut self, token: u32) -> Result<()> {
+        if self.recording {
+            self.writer.append(Kind::Tokens, &token.to_le_bytes()).map_err(|e| self.failed(e))?;
+            self.content.tokens.push(token);
+        }
+        Ok(())
+    }
+
+    /// Has all that was told reach the disk.
+    pub(super) fn sync(&mut self) -> Result<()> {
+        self.writer.sync().map_err(|e| self.failed(e))
+    }
+
+    fn failed(&self, source: io::Error) -> Error {
+        Error::kept(&self.path, written(source))
+    }
+}
+
+fn written(source: io::Error) -> KeepError {
+    KeepError::Io { what: "written", source }
+}
+
+/// A name beside a log that nobody has yet.
+fn aside(path: &Path) -> PathBuf {
+    (1..).map(|n| path.with_extension(format!("damaged-{n}"))).find(|aside| !aside.exists()).expect("numbers don't end")
+}
+
+impl Reading {
+    /// Reads a log, without changing it.
+    pub(crate) fn of(path: &Path) -> Result<Self, KeepError> {
+        let records = Records::read(path)?;
+        let malformed = |offset, problem: &str| KeepError::Malformed { offset, problem: problem.to_owned() };
+        let mut all = records.iter();
+        let Some((Kind::Begin, begin, _)) = all.next() else {
+            return Err(malformed(0, "it does not say whose it is"));
+        };
+        let begin: Begin = serde_json::from_slice(begin).map_err(|e| malformed(0, &e.to_string()))?;
+        let (end, count) = (records.end as u64, records.count());
+        let (rest, damaged) = (records.rest(), records.damaged);
+        let (content, before) = Default::default();
+        let mut reading = Self { begin, content, open: None, before, rest, damaged, end, count };
+        for (kind, payload, offset) in all {
+            match kind {
+                Kind::Begin => return Err(malformed(offset, "it begins a second time")),
+                Kind::Change => {
+                    let change = serde_json::from_slice(payload).map_err(|e| malformed(offset, &e.to_string()))?;
+                    reading.apply(change).ok_or_else(|| malformed(offset, "a change of what there is not"))?;
+                }
+                Kind::Tokens => {
+                    let known = |id: &u32| (*id as usize) < reading.begin.vocabulary;
+                    let ids = payload.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+                    let ids: Option<Vec<u32>> = ids.map(|id| Some(id).filter(known)).collect();
+                    let ids = ids.filter(|_| reading.open.is_some() && payload.len() % 4 == 0);
+                    reading.content.tokens.extend(ids.ok_or_else(|| malformed(offset, "tokens out of place"))?);
+                }
+            }
+        }
+        Ok(reading)
+    }
+
+    fn apply(&mut self, change: Change) -> Option<()> {
+        let Content { entries, tokens, .. } = &self.content;
+        if change.keep_messages > entries.len() || change.keep_tokens > tokens.len() {
+            return None;
+        }
+        if change.tokens.iter().any(|&id| id as usize >= self.begin.vocabulary) {
+            return None;
+        }
+        if change.open.is_some() {
+            self.before = self.content.clone();
+        }
+        let Content { entries, tokens, began } = &mut self.content;
+        entries.truncate(change.keep_messages);
+        for said in change.messages {
+            entries.push(said.entry()?);
+        }
+        tokens.truncate(change.keep_tokens);
+        tokens.extend(change.tokens);
+        *began = change.began.unwrap_or(*began);
+        self.open = change.open.map(|open| (open, tokens.len()));
+        Some(())
+    }
+
+    /// The tokens of the answer that was not finished.
+    pub(crate) fn unfinished(&self) -> &[u32] {
+        self.open.as_ref().map_or(&[], |(_, start)| &self.content.tokens[*start..])
+    }
+
+    /// The conversation's messages.
+    pub(crate) fn messages(&self) -> impl Iterator<Item = &crate::Message> {
+        self.content.entries.iter().map(|entry| &entry.message)
+    }
+}

@@ -1,0 +1,112 @@
+//! The JSON of records: how a conversation changed.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+
+use super::super::prompt::{Entry, Generated};
+use crate::Message;
+
+/// Whose a log is: its first record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Begin {
+    /// The version that wrote it.
+    pub(crate) build: String,
+    /// The digest of the package, if the runner has one.
+    pub(crate) package: Option<String>,
+    /// The digest of the tokenizer, without which the tokens mean nothing.
+    pub(crate) tokenizer: String,
+    pub(crate) vocabulary: usize,
+}
+
+/// How a conversation changed: so many of its messages and tokens stay, and these follow on them.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Change {
+    /// What was done, for people.
+    pub(super) what: String,
+    /// When, in milliseconds since 1970.
+    pub(super) at: u64,
+    pub(super) keep_messages: usize,
+    pub(super) messages: Vec<Said>,
+    pub(super) keep_tokens: usize,
+    pub(super) tokens: Vec<u32>,
+    /// When the conversation began, for templates that ask, in nanoseconds since 1970; none if as before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) began: Option<u64>,
+    /// Tokens of an answer follow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) open: Option<Open>,
+}
+
+/// What the tokens that follow are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Open {
+    /// The answer to the last message, which stands behind this text.
+    Answer { before: String },
+    /// What goes on after the tokens; there are no messages.
+    Completion,
+}
+
+/// A message, and its tokens if the model generated it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Said {
+    message: Message,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    generated: Option<Answer>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    end: usize,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(n: &usize) -> bool {
+    *n == 0
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Answer {
+    /// None if it is the message's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    tokens: Vec<u32>,
+    ends: Vec<usize>,
+    before: String,
+}
+
+impl Said {
+    pub(super) fn of(entry: &Entry) -> Self {
+        let generated = entry.generated.as_ref().map(|generated| Answer {
+            text: (generated.text != entry.message.content).then(|| generated.text.clone()),
+            tokens: generated.tokens.clone(),
+            ends: generated.ends.clone(),
+            before: generated.before.clone(),
+        });
+        Self { message: entry.message.clone(), generated, end: entry.end }
+    }
+
+    /// What it was made of, if it makes sense.
+    pub(super) fn entry(self) -> Option<Entry> {
+        let Self { message, generated, end } = self;
+        let generated = match generated {
+            Some(Answer { text, tokens, ends, before }) => {
+                let text = text.unwrap_or_else(|| message.content.clone());
+                let fit =
+                    ends.len() == tokens.len() && ends.is_sorted() && ends.last().is_none_or(|&e| e <= text.len());
+                Some(Arc::new(fit.then_some(Generated { text, tokens, ends, before })?))
+            }
+            None => None,
+        };
+        Some(Entry { message, generated, end })
+    }
+}
+
+/// Nanoseconds since 1970, as far as they fit.
+pub(crate) fn nanoseconds(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+pub(crate) fn from_nanoseconds(nanoseconds: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_nanos(nanoseconds)
+}

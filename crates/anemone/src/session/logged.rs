@@ -1,0 +1,198 @@
+//! A session that is kept: what happens to it goes into its log before it is shown.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anemone_package::bundle::hex;
+
+use super::Session;
+use super::log::{Begin, Log, Open, Reading, from_nanoseconds, nanoseconds};
+use super::prompt::{Entry, Generated};
+use crate::kept::{Held, KeepError, LOG, Notice, Reopened};
+use crate::snapshot::{SnapshotInfo, store};
+use crate::{Detokenizer, Error, LanguageModel, Message, Result, Runner};
+
+/// Where a session is kept.
+#[derive(Debug)]
+pub(super) struct Kept {
+    held: Held,
+    /// How many tokens the latest snapshot holds.
+    snapshot_at: usize,
+    /// What could not be written and will be tried again.
+    trouble: Option<String>,
+}
+
+impl<R: Runner> Session<R> {
+    /// The folder that the session is kept in, if it is.
+    pub fn folder(&self) -> Option<&Path> {
+        self.kept.as_ref().map(|kept| kept.held.folder.as_path())
+    }
+
+    /// Why the log is behind the conversation, if it is. What it lacks is written with the next change; what was shown
+    /// to the caller is in it in any case.
+    pub fn trouble(&self) -> Option<&str> {
+        self.kept.as_ref()?.trouble.as_deref()
+    }
+
+    /// Makes a snapshot of a kept session, so that opening it again computes nothing. None if the session is not kept or
+    /// there is such a snapshot already.
+    ///
+    /// # Errors
+    /// [`Error::Snapshot`] when it can't be written. The log is not affected.
+    pub fn checkpoint(&mut self) -> Result<Option<SnapshotInfo>> {
+        self.commit("checkpoint");
+        let position = self.position();
+        let Some(kept) = self.kept.as_mut().filter(|kept| kept.snapshot_at != position && position > 0) else {
+            return Ok(None);
+        };
+        let written = kept.held.shelf.put(&self.model.runner, self.transcript.state(), self.transcript.read())?;
+        kept.snapshot_at = position;
+        kept.held.trim(&written.path);
+        Ok(Some(written))
+    }
+
+    /// Makes this, a new session, the one that is kept in a folder.
+    pub(crate) fn reopen(mut self, held: Held) -> Result<(Self, Reopened)> {
+        let path = held.folder.join(LOG);
+        let fail = |source| Error::kept(&path, source);
+        if !path.exists() {
+            self.keep_from_now(held)?;
+            return Ok((self, Reopened { is_new: true, ..Reopened::default() }));
+        }
+        let reading = Reading::of(&path).map_err(fail)?;
+        let begin = begin(&self.model);
+        if reading.begin.tokenizer != begin.tokenizer || reading.begin.vocabulary > begin.vocabulary {
+            let (expected, found) = (begin.tokenizer, reading.begin.tokenizer);
+            return Err(fail(KeepError::Tokenizer { expected, found }));
+        }
+        let (log, copy) = Log::reopen(&held.disk, &path, &reading).map_err(fail)?;
+        let mut notices = Vec::new();
+        match copy {
+            Some(copy) => notices.push(Notice::Damaged { copy }),
+            None if reading.rest > 0 => notices.push(Notice::Cut { bytes: reading.rest }),
+            None => {}
+        }
+        notices.extend(self.recall(reading)?);
+        self.transcript.set_log(Some(log));
+        let (position, snapshot) = self.take_snapshot(&held, &mut notices);
+        self.kept = Some(Kept { held, snapshot_at: position, trouble: None });
+        self.commit("reopened");
+        let (messages, tokens) = (self.entries.len(), self.transcript.tokens().len());
+        // The last token of an answer is never read before the next message.
+        if tokens > position + 1 {
+            notices.push(Notice::Replay { tokens: tokens - position });
+        }
+        Ok((self, Reopened { is_new: false, messages, tokens, position, snapshot, notices }))
+    }
+
+    /// Makes the conversation what a log tells of it.
+    fn recall(&mut self, reading: Reading) -> Result<Option<Notice>> {
+        let unfinished = reading.unfinished().to_vec();
+        let (mut content, notice) = match &reading.open {
+            Some(_) if unfinished.is_empty() => {
+                let text = reading.messages().last().map(|message| message.content.clone()).unwrap_or_default();
+                (reading.before, Some(Notice::Unanswered { text }))
+            }
+            Some(_) => (reading.content, Some(Notice::Interrupted { tokens: unfinished.len() })),
+            None => (reading.content, None),
+        };
+        match reading.open {
+            Some((Open::Answer { before }, _)) if !unfinished.is_empty() => {
+                let mut detokenizer = Detokenizer::new(&self.model.tokenizer, &[])?;
+                let mut text = String::new();
+                for &token in &unfinished {
+                    text.push_str(detokenizer.push(token)?);
+                }
+                text.push_str(detokenizer.finish()?);
+                let ends = detokenizer.ends().to_vec();
+                let message = Message::assistant(text.clone());
+                let generated = Some(Arc::new(Generated { text, tokens: unfinished, ends, before }));
+                content.entries.push(Entry { message, generated, end: content.tokens.len() });
+            }
+            Some((Open::Completion, _)) if !unfinished.is_empty() => content.entries.clear(),
+            _ => {}
+        }
+        self.entries = content.entries;
+        self.began = from_nanoseconds(content.began);
+        self.transcript.append(&content.tokens);
+        Ok(notice)
+    }
+
+    /// Takes the cache from the snapshot that holds most of the transcript.
+    fn take_snapshot(&mut self, held: &Held, notices: &mut Vec<Notice>) -> (usize, Option<std::path::PathBuf>) {
+        held.shelf.sweep();
+        let runner = &self.model.runner;
+        let best = held.shelf.best(runner, self.transcript.tokens(), 1, false);
+        let mut unusable = best.unusable;
+        let mut taken = (0, None);
+        for (snapshot, columns) in best.snapshots {
+            let path = snapshot.info().path;
+            match snapshot.load(runner, columns) {
+                Ok(state) => {
+                    store::touch(&path);
+                    self.transcript.adopt(state, columns);
+                    taken = (columns, Some(path));
+                    break;
+                }
+                Err(error) => unusable.push(error),
+            }
+        }
+        notices.extend(unusable.iter().map(|error| Notice::Unusable { problem: error.to_string() }));
+        taken
+    }
+
+    /// Begins a log in a folder that has none, and tells it all that there is.
+    pub(crate) fn keep_from_now(&mut self, held: Held) -> Result<()> {
+        let fail = |source| Error::kept(&held.log(), source);
+        let mut log = Log::create(&held.disk, &held.log(), &begin(&self.model)).map_err(fail)?;
+        let told = log.change("begun", &self.entries, self.transcript.tokens(), nanoseconds(self.began), None);
+        if let Err(error) = told.and_then(|()| log.sync()) {
+            // A session that could not be kept must not be there.
+            let _ = held.disk.remove(&held.log());
+            return Err(error);
+        }
+        self.transcript.set_log(Some(log));
+        self.kept = Some(Kept { held, snapshot_at: 0, trouble: None });
+        Ok(())
+    }
+
+    /// Tells the log of a prompt, whose answer follows. Nothing may be shown that it was not told.
+    pub(super) fn open_answer(&mut self, what: &str, entries: &[Entry], prompt: &[u32], open: Open) -> Result<()> {
+        let began = nanoseconds(self.began);
+        match self.transcript.log() {
+            Some(log) => log.change(what, entries, prompt, began, Some(open)),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells the log what the conversation has become. If that fails, it is told with the next change.
+    pub(super) fn commit(&mut self, what: &str) {
+        let Some(kept) = &mut self.kept else { return };
+        let told = self.transcript.commit(what, &self.entries, nanoseconds(self.began));
+        if let Err(error) = &told {
+            tracing::warn!("{}: {error}", kept.held.log().display());
+        }
+        kept.trouble = told.err().map(|error| error.to_string());
+    }
+
+    /// As [`Session::commit`], after an answer; makes a snapshot when it is time for one.
+    pub(super) fn commit_answer(&mut self, what: &str) {
+        self.commit(what);
+        let position = self.position();
+        let due = |kept: &Kept| position.abs_diff(kept.snapshot_at) >= kept.held.limits.every.max(1);
+        if self.kept.as_ref().is_some_and(due)
+            && let Err(error) = self.checkpoint()
+        {
+            tracing::warn!("{error}");
+        }
+    }
+}
+
+fn begin<R: Runner>(model: &LanguageModel<R>) -> Begin {
+    Begin {
+        build: env!("CARGO_PKG_VERSION").to_owned(),
+        package: model.runner.cache_layout().map(|layout| hex(&layout.package)),
+        tokenizer: hex(model.tokenizer.digest()),
+        vocabulary: model.runner.vocabulary(),
+    }
+}
