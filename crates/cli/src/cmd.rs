@@ -10,7 +10,9 @@ pub(crate) mod convert;
 mod inspect;
 mod models;
 mod predict;
+mod prefix;
 mod run;
+mod sessions;
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -22,6 +24,8 @@ pub(crate) enum Command {
     Inspect(inspect::Arguments),
     Predict(predict::Arguments),
     Models(models::Arguments),
+    Sessions(sessions::Arguments),
+    Prefix(prefix::Arguments),
 }
 
 impl Command {
@@ -33,6 +37,8 @@ impl Command {
             Command::Inspect(arguments) => inspect::run(&arguments),
             Command::Predict(arguments) => predict::run(&arguments),
             Command::Models(arguments) => models::run(&arguments),
+            Command::Sessions(arguments) => sessions::run(&arguments),
+            Command::Prefix(arguments) => prefix::run(&arguments),
         }
     }
 }

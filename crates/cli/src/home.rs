@@ -1,10 +1,14 @@
-//! Where Anemone keeps things between runs: one folder, in the user's cache.
+//! Where Anemone keeps things between runs: one folder in the user's cache, and one for what can't be made again.
 //!
 //! ```text
 //! $ANEMONE_HOME            or the platform's cache folder + /anemone
 //! ├── checkpoints/         downloaded source models, one file each
 //! ├── models/NAME/         converted models, ready to chat with
+//! ├── prefixes/            caches of long system messages
 //! └── tmp/                 work in progress; whatever is left here by a killed run is never mistaken for complete
+//!
+//! $ANEMONE_HOME            or the platform's folder of user data + /anemone
+//! └── sessions/NAME/       conversations
 //! ```
 
 use std::ffi::OsString;
@@ -20,6 +24,8 @@ use crate::causes;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
     root: PathBuf,
+    /// The folder of what can't be made again.
+    data: PathBuf,
 }
 
 /// What a cached thing is.
@@ -54,7 +60,7 @@ impl Home {
     pub fn from_env(get: impl Fn(&str) -> Option<OsString>) -> Result<Home> {
         let get = |name: &str| get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         if let Some(root) = get("ANEMONE_HOME") {
-            return Ok(Home { root });
+            return Ok(Home { data: root.clone(), root });
         }
         let cache = if cfg!(windows) {
             get("LOCALAPPDATA")
@@ -66,8 +72,20 @@ impl Home {
                 .filter(|path| path.is_absolute())
                 .or_else(|| get("HOME").map(|home| home.join(".cache")))
         };
+        let data = if cfg!(windows) {
+            get("LOCALAPPDATA")
+        } else if cfg!(target_vendor = "apple") {
+            get("HOME").map(|home| home.join("Library/Application Support"))
+        } else {
+            get("XDG_DATA_HOME")
+                .filter(|path| path.is_absolute())
+                .or_else(|| get("HOME").map(|home| home.join(".local/share")))
+        };
         match cache {
-            Some(cache) => Ok(Home { root: cache.join("anemone") }),
+            Some(cache) => {
+                let data = data.unwrap_or_else(|| cache.clone()).join("anemone");
+                Ok(Home { root: cache.join("anemone"), data })
+            }
             None => {
                 bail!("this user has no cache folder (HOME is not set): set ANEMONE_HOME to a folder to keep models in")
             }
@@ -76,7 +94,8 @@ impl Home {
 
     /// A home at this very folder.
     pub fn at(root: impl Into<PathBuf>) -> Home {
-        Home { root: root.into() }
+        let root = root.into();
+        Home { data: root.clone(), root }
     }
 
     /// The folder itself.
@@ -92,6 +111,16 @@ impl Home {
     /// Where converted models are.
     pub fn models(&self) -> PathBuf {
         self.root.join("models")
+    }
+
+    /// Where the caches of long system messages are.
+    pub fn prefixes(&self) -> PathBuf {
+        self.root.join("prefixes")
+    }
+
+    /// Where conversations are.
+    pub fn sessions(&self) -> PathBuf {
+        self.data.join("sessions")
     }
 
     /// Where work in progress is. On the same file system as the rest, so that a rename out of it is atomic.
@@ -214,6 +243,15 @@ mod tests {
         assert_eq!(root(&[("HOME", "/h"), ("XDG_CACHE_HOME", "/x")]), Path::new("/x/anemone"));
         assert_eq!(root(&[("HOME", "/h"), ("XDG_CACHE_HOME", "relative")]), Path::new("/h/.cache/anemone"));
         assert_eq!(root(&[("HOME", "/h"), ("ANEMONE_HOME", "")]), Path::new("/h/.cache/anemone"));
+    }
+
+    #[cfg(all(unix, not(target_vendor = "apple")))]
+    #[test]
+    fn conversations_are_no_cache() {
+        let sessions = |pairs: &[(&str, &str)]| Home::from_env(env(pairs)).unwrap().sessions();
+        assert_eq!(sessions(&[("HOME", "/h")]), Path::new("/h/.local/share/anemone/sessions"));
+        assert_eq!(sessions(&[("HOME", "/h"), ("XDG_DATA_HOME", "/d")]), Path::new("/d/anemone/sessions"));
+        assert_eq!(sessions(&[("HOME", "/h"), ("ANEMONE_HOME", "/a")]), Path::new("/a/sessions"));
     }
 
     #[test]

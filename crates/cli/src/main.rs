@@ -30,12 +30,14 @@ use cmd::Command;
   anemone inspect model/                  what a package holds
   anemone predict model/ --help           run any package
   anemone models                          what is cached
+  anemone sessions                        the conversations that are kept
+  anemone prefix --system-file rules.txt  a long system message, computed once
 
 The first `run` or `chat` fetches and converts a small model.
 
 Exit codes: 0 all went well, 1 something failed, 2 wrong arguments, 130 interrupted.
 
-Environment: ANEMONE_HOME is the folder for models, ANEMONE_LOG filters the log (such as debug), NO_COLOR turns \
+Environment: ANEMONE_HOME is the folder for models and conversations, ANEMONE_LOG filters the log (such as debug), NO_COLOR turns \
 colours off."
 )]
 struct Arguments {

@@ -1,5 +1,7 @@
 //! What went wrong, in the words of who typed: flags and commands, not fields and functions.
 
+use std::path::Path;
+
 use anemone::Error;
 use anemone_convert::ConvertError;
 
@@ -16,10 +18,13 @@ pub fn of(error: &Error) -> String {
             let command = match *operation {
                 "regenerate" => "/retry",
                 "undo" => "/undo",
+                "rewind" => "/rewind",
                 other => other,
             };
             format!("{command}: {problem}")
         }
+        // The names of sessions are what users give, not their folders.
+        Error::Kept { path, source } => format!("session {}: {source}", session_name(path)),
         // What to do about it depends on the command.
         Error::ContextFull { needed, context, reserved } => format!(
             "the conversation with this message is {needed} tokens long and the context holds {context}, of which \
@@ -29,6 +34,12 @@ pub fn of(error: &Error) -> String {
     }
 }
 
+/// The name of a session, of whose folder or log this is the path.
+fn session_name(path: &Path) -> String {
+    let folder = if path.ends_with("log") { path.parent().unwrap_or(path) } else { path };
+    folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
 /// The text of any error, with its causes.
 #[must_use]
 pub fn told(error: &anyhow::Error) -> String {
@@ -36,7 +47,7 @@ pub fn told(error: &anyhow::Error) -> String {
         return format!("--{option} {problem}");
     }
     match error.downcast_ref() {
-        Some(problem @ (Error::Setting { .. } | Error::Conversation { .. })) => of(problem),
+        Some(problem @ (Error::Setting { .. } | Error::Conversation { .. } | Error::Kept { .. })) => of(problem),
         _ => causes::told(error),
     }
 }

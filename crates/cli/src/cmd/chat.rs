@@ -2,6 +2,7 @@
 
 mod command;
 mod input;
+mod kept;
 mod stats;
 
 use std::io::{Write, stdout};
@@ -15,11 +16,13 @@ use clap::Args;
 use serde_json::json;
 
 use crate::answer::{self, Conversation};
+use crate::cmd::prefix::{self, System};
 use crate::exit::{Interrupted, Said};
 use crate::models::{Choice, Opened};
 use crate::terminal;
 use command::{Command, Line};
 use input::{Input, Next};
+use kept::Kept;
 use stats::Stats;
 
 /// Have a conversation; each turn computes only what is new
@@ -29,10 +32,14 @@ use stats::Stats;
   anemone chat smollm2/ --system \"Answer in one sentence.\"
   anemone chat model.gguf --context 8192 --temperature 0.7 --seed 1
   printf 'I am Ada.\\nWho am I?\\n' | anemone chat --temperature 0
+  anemone chat --session travel           kept: goes on where it ended, also after a crash
   anemone chat --json < turns.txt
 
-On a terminal: arrow keys edit and recall lines (kept for this conversation only), Ctrl-C stops an answer and keeps the \
-conversation, Ctrl-D ends it. Commands: /reset /undo /retry /stats /help /quit.
+On a terminal: arrow keys edit and recall lines (not written anywhere), Ctrl-C stops an answer and keeps the \
+conversation, Ctrl-D ends it. Commands: /reset /undo /retry /rewind N /save NAME /load NAME /fork NAME /stats \
+/help /quit.
+
+With --session every token is in the conversation's log before it is shown; `anemone sessions` lists what is kept.
 
 Otherwise one line of standard input is one turn; a line that is one of these commands is that command. A line that \
 begins with another word of this kind, such as /rest, is an error and not said to the model; //rest says /rest. With --json \
@@ -45,9 +52,11 @@ pub(crate) struct Arguments {
     /// The model, as for --model
     #[arg(value_name = "MODEL", conflicts_with = "model")]
     positional: Option<String>,
-    /// What the model is told before the conversation
-    #[arg(long, value_name = "TEXT")]
-    system: Option<String>,
+    #[command(flatten)]
+    system: System,
+    /// Keep the conversation under this name, and go on with it if there is one
+    #[arg(short, long, value_name = "NAME")]
+    session: Option<String>,
     /// Print one JSON object for each turn
     #[arg(long)]
     json: bool,
@@ -59,6 +68,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.sampling.generation(&Generation::default()).check()?;
+    let system = arguments.system.text()?;
     let Opened { model, name } = arguments.choice.open(arguments.positional.as_deref())?;
     let model = Arc::new(model);
     let generation = arguments.sampling.generation(&model.generation);
@@ -67,10 +77,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let context = model.info().context;
         terminal::note(&format!("{name}, context {context} tokens. /help shows the commands, Ctrl-D ends."));
     }
-    let mut session = Conversation::new(model)?;
-    session.set_system(arguments.system.as_deref());
+    let (kept, mut session) = Kept::open(arguments.session.as_deref(), model)?;
+    if system.is_some() {
+        session.set_system(system.as_deref());
+    }
+    session.set_prefixes(Some(Arc::new(prefix::store()?)));
     Chat {
         session,
+        kept,
         generation,
         as_json: arguments.json,
         stats: Stats::default(),
@@ -82,6 +96,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 struct Chat {
     session: Conversation,
+    kept: Kept,
     generation: Generation,
     as_json: bool,
     stats: Stats,
@@ -92,22 +107,29 @@ struct Chat {
 
 impl Chat {
     fn converse(mut self, input: &mut Input) -> Result<()> {
+        let ended = self.turns(input);
+        self.kept.checkpoint(&mut self.session);
+        ended?;
+        if self.failed && !self.typed { Err(Said.into()) } else { Ok(()) }
+    }
+
+    fn turns(&mut self, input: &mut Input) -> Result<()> {
         loop {
             match input.next()? {
-                Next::End => break,
+                Next::End => return Ok(()),
                 Next::Unusable(problem) => self.fail(&problem)?,
                 Next::Line(line) if line.trim().is_empty() => {}
                 Next::Line(line) => match Line::parse(&line) {
-                    Line::Command(Command::Quit) => break,
+                    Line::Command(Command::Quit) => return Ok(()),
                     Line::Command(command) => self.command(command)?,
                     Line::Unknown(word) => {
                         self.fail(&format!("there is no command {word}: {}; /{word} says it", Command::LIST))?;
                     }
+                    Line::Incomplete(usage) => self.fail(usage)?,
                     Line::Text(text) => self.turn(|session, request, events| session.say(text, request, events))?,
                 },
             }
         }
-        if self.failed && !self.typed { Err(Said.into()) } else { Ok(()) }
     }
 
     fn command(&mut self, command: Command) -> Result<()> {
@@ -129,6 +151,22 @@ impl Chat {
                 if self.stats.turns() > turns && self.generation.temperature == 0.0 && !self.as_json {
                     terminal::note("(the same as before: at temperature 0 nothing is drawn; try --temperature 0.7)");
                 }
+            }
+            Command::Rewind(count) => match self.session.rewind_to_message(count) {
+                Ok(()) => terminal::note(&format!("Back to the first {count} messages.")),
+                Err(error) => self.fail(&words::of(&error))?,
+            },
+            Command::Save(name) => {
+                let saved = self.kept.save(&name, &self.session);
+                self.done(saved)?;
+            }
+            Command::Load(name) => {
+                let loaded = self.kept.load(&name, &mut self.session);
+                self.done(loaded)?;
+            }
+            Command::Fork(name) => {
+                let forked = self.kept.fork(&name, &mut self.session);
+                self.done(forked)?;
             }
             Command::Quit => {}
         }
@@ -159,6 +197,11 @@ impl Chat {
                 None => Err(error),
             },
         }
+    }
+
+    /// Tells of a command that failed; the conversation is as it was.
+    fn done(&mut self, done: anemone::Result<()>) -> Result<()> {
+        done.or_else(|error| self.fail(&words::of(&error)))
     }
 
     /// Tells of a turn that failed; the conversation goes on.

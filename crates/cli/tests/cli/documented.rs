@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::support::anemone;
 
-const COMMANDS: [&str; 6] = ["run", "chat", "convert", "inspect", "predict", "models"];
+const COMMANDS: [&str; 8] = ["run", "chat", "convert", "inspect", "predict", "models", "sessions", "prefix"];
 
 /// The command and the flags of a line that runs `anemone`, if it does.
 fn used(line: &str) -> Option<(&str, Vec<&str>)> {
@@ -21,8 +21,10 @@ fn used(line: &str) -> Option<(&str, Vec<&str>)> {
 
 #[test]
 fn the_papers_and_helps_show_only_what_there_is() {
-    let helps: BTreeMap<&str, String> =
+    let mut helps: BTreeMap<&str, String> =
         COMMANDS.iter().map(|command| (*command, anemone([command, "--help"]).ok())).collect();
+    // Its flags are shown behind the word that it begins with.
+    helps.entry("sessions").or_default().push_str(&anemone(["sessions", "export", "--help"]).ok());
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let papers = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs/numerics.md"];
     let papers = papers.map(|name| (name, fs::read_to_string(root.join(name)).unwrap()));

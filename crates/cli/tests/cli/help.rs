@@ -14,7 +14,7 @@ fn alone_it_greets_and_shows_the_way() {
 fn every_command_has_help_with_examples() {
     let out = anemone(["--help"]).ok();
     assert!(out.contains("Examples:") && out.contains("Exit codes: 0 "), "{out}");
-    let commands = ["run", "chat", "convert", "inspect", "predict", "models"];
+    let commands = ["run", "chat", "convert", "inspect", "predict", "models", "sessions", "prefix"];
     for command in commands {
         assert!(out.contains(command), "{command}: {out}");
         for flag in ["--help", "-h"] {

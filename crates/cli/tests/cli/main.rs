@@ -8,6 +8,7 @@ mod inspect;
 mod models;
 mod predict;
 mod run;
+mod sessions;
 mod support;
 mod tiny;
 #[cfg(unix)]

@@ -6,6 +6,8 @@ pub(super) enum Line<'l> {
     Command(Command),
     /// It looks like a command and is none; the word.
     Unknown(&'l str),
+    /// A command without what it needs; how it is used.
+    Incomplete(&'static str),
     /// It is for the model.
     Text(&'l str),
 }
@@ -15,6 +17,9 @@ impl<'l> Line<'l> {
         let text = line.trim();
         if let Some(command) = Command::parse(text) {
             return Self::Command(command);
+        }
+        if let Some(usage) = Command::usage(text) {
+            return Self::Incomplete(usage);
         }
         // A path or a comment is no command.
         let is_word = |word: &str| word.len() > 1 && word[1..].bytes().all(|byte| byte.is_ascii_alphabetic());
@@ -28,22 +33,31 @@ impl<'l> Line<'l> {
 }
 
 /// What a line may command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     Reset,
     Undo,
     Retry,
+    /// Back to the first so many messages.
+    Rewind(usize),
+    Save(String),
+    Load(String),
+    Fork(String),
     Stats,
     Help,
     Quit,
 }
 
 impl Command {
-    pub(super) const LIST: &'static str = "there are /reset /undo /retry /stats /help /quit";
+    pub(super) const LIST: &'static str = "there are /reset /undo /retry /rewind /save /load /fork /stats /help /quit";
 
     pub(super) const HELP: &'static str = "  /reset   forget the conversation and begin with a fresh state
   /undo    take back the last message and its answer
   /retry   generate the last answer anew
+  /rewind N      go back to the first N messages
+  /save NAME     keep a copy of the conversation
+  /load NAME     go on with another conversation
+  /fork NAME     go on with a copy; the conversation so far stays as it is
   /stats   tokens reused and computed, times, position in the context
   /quit    end (so does Ctrl-D)
   Ctrl-C   stop an answer; what was said so far stays
@@ -57,6 +71,27 @@ impl Command {
             "/stats" => Self::Stats,
             "/help" | "/?" => Self::Help,
             "/quit" | "/exit" | "/bye" => Self::Quit,
+            _ => {
+                let (word, given) = line.split_once(char::is_whitespace)?;
+                let given = given.trim().to_owned();
+                match word {
+                    "/rewind" => Self::Rewind(given.parse().ok()?),
+                    "/save" => Self::Save(given),
+                    "/load" => Self::Load(given),
+                    "/fork" => Self::Fork(given),
+                    _ => return None,
+                }
+            }
+        })
+    }
+
+    /// How a command is used that is not complete.
+    fn usage(line: &str) -> Option<&'static str> {
+        Some(match line.split_whitespace().next()? {
+            "/rewind" => "/rewind N goes back to the first N messages",
+            "/save" => "/save NAME keeps a copy of the conversation",
+            "/load" => "/load NAME goes on with another conversation",
+            "/fork" => "/fork NAME goes on with a copy",
             _ => return None,
         })
     }
@@ -74,6 +109,11 @@ mod tests {
         }
         for text in ["", "/", "//", "Hello /reset", "/etc/passwd is what?", "// a comment", "/1", "///x", "/ü"] {
             assert_eq!(Line::parse(text), Line::Text(text), "{text}");
+        }
+        assert_eq!(Line::parse("/save  my talk "), Line::Command(Command::Save("my talk".into())));
+        assert_eq!(Line::parse("/rewind 2"), Line::Command(Command::Rewind(2)));
+        for line in ["/save", "/load ", "/fork", "/rewind", "/rewind two", "/rewind -1"] {
+            assert!(matches!(Line::parse(line), Line::Incomplete(_)), "{line}");
         }
         assert_eq!(Line::parse("//reset now"), Line::Text("/reset now"));
     }
