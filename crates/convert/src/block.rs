@@ -6,3 +6,4 @@ pub(crate) mod mask;
 pub(crate) mod mlp;
 pub(crate) mod norm;
 pub(crate) mod rope;
+pub(crate) mod softcap;

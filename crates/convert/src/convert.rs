@@ -95,9 +95,7 @@ impl<'s> Conversion<'s> {
         if prefill < 2 || prefill > context {
             return problem("prefill", format!("{prefill}; expected 2 to {context}, the context of the package"));
         }
-        let build = arch::find(c.family.name).ok_or_else(|| ConvertError::Internal {
-            problem: format!("no builder for the family {}", c.family.name),
-        })?;
+        let build = arch::build(c.family);
         let (mut weight_bytes, mut weights) = (0, 0);
         for (name, shape) in (c.family.tensors)(c) {
             let n = elements(&shape) as u64;

@@ -90,12 +90,12 @@ impl<'s> Net<'s> {
         Ok(v)
     }
 
-    /// `x · weightᵀ`, with the bias if the source has one.
+    /// `x · weightᵀ`, with the bias if the model has one.
     pub(crate) fn linear(&mut self, x: ValueId, tensor: &str) -> Result<ValueId> {
         let weight = self.matrix(&format!("{tensor}.weight"))?;
         let mut args: Vec<(&str, Arg)> = vec![("x", x.into()), ("weight", weight.into())];
         let bias = format!("{tensor}.bias");
-        if self.source.has_tensor(&bias) {
+        if self.config().has_bias(tensor) {
             args.push(("bias", self.vector(&bias)?.into()));
         }
         self.op("linear", tensor, &args)

@@ -6,9 +6,12 @@
 pub mod config;
 pub mod family;
 pub mod gguf;
-mod gguf_config;
-mod hf_config;
+pub(crate) mod gguf_config;
+pub(crate) mod hf_config;
+mod hf_rope;
 pub(crate) mod json;
+mod lookup;
+mod rope;
 pub mod safetensors;
 mod tensor;
 
@@ -23,10 +26,6 @@ pub use self::tensor::Tensor;
 use crate::dequantize;
 use crate::error::{ConvertError, Result};
 use crate::tokenizer::{GenerationSettings, TokenizerFiles};
-
-/// The embedding, which an output projection may be tied to.
-const EMBEDDING: &str = "model.embed_tokens.weight";
-const OUTPUT: &str = "lm_head.weight";
 
 /// A checkpoint of a supported family, opened.
 #[derive(Debug, Clone)]
@@ -92,7 +91,7 @@ impl Source {
         }
         let mut names = HashMap::new();
         for info in file.tensors().iter() {
-            if let Some(name) = gguf::to_hugging_face(&info.name)
+            if let Some(name) = gguf::to_hugging_face(&info.name, config.family)
                 && let Some(other) = names.insert(name.clone(), info.name.clone())
             {
                 let problem = format!("tensors {other:?} and {:?} are both {name}", info.name);
@@ -180,68 +179,6 @@ impl Source {
             Store::Folder(folder) => folder.path().join("tokenizer.json").is_file(),
         }
     }
-
-    /// Whether there is a tensor of this Hugging Face name.
-    pub fn has_tensor(&self, name: &str) -> bool {
-        match &self.store {
-            Store::Gguf { names, .. } => names.contains_key(name),
-            Store::Folder(folder) => folder.shape(name).is_some(),
-        }
-    }
-
-    /// The tensor of this Hugging Face name, its rows in Hugging Face's order. `lm_head.weight` is the embedding if the
-    /// two are tied.
-    ///
-    /// # Errors
-    /// [`ConvertError::Tensors`] if it is absent, [`ConvertError::UnsupportedType`] if it cannot be decoded.
-    pub fn tensor(&self, name: &str) -> Result<Tensor> {
-        let wanted = if name == OUTPUT && self.config.tie_embeddings { EMBEDDING } else { name };
-        let found = match &self.store {
-            Store::Folder(folder) => folder.tensor(wanted)?,
-            Store::Gguf { file, names } => {
-                let info = names.get(wanted).and_then(|name| file.tensors().get(name));
-                info.map(|info| self.gguf_tensor(file, wanted, info)).transpose()?
-            }
-        };
-        found.ok_or_else(|| ConvertError::Tensors {
-            path: self.path.clone(),
-            problems: vec![format!("there is no tensor {wanted:?}")],
-        })
-    }
-
-    fn gguf_tensor(&self, file: &Gguf, name: &str, info: &TensorInfo) -> Result<Tensor> {
-        let (kind, bytes) = info.data.as_ref().ok_or_else(|| undecodable(file.path(), info))?;
-        let tensor = Tensor::new(name.to_owned(), info.shape.clone(), kind, bytes.clone());
-        let permuted = self.config.family.interleaved_in_gguf
-            && (name.contains(".self_attn.q_proj.") || name.contains(".self_attn.k_proj."));
-        let whole_heads = info.shape.first().is_some_and(|rows| rows.is_multiple_of(self.config.head_dim));
-        Ok(if permuted && whole_heads { tensor.with_interleaved_heads(self.config.head_dim) } else { tensor })
-    }
-
-    /// Names of all tensors that the model needs are there, with their shapes, and decodable.
-    fn checked(self) -> Result<Self> {
-        let mut problems = Vec::new();
-        for (name, expected) in (self.config.family.tensors)(&self.config) {
-            if !self.has_tensor(&name) {
-                problems.push(format!("tensor {name:?} is missing"));
-                continue;
-            }
-            let tensor = self.tensor(&name)?;
-            if tensor.shape() != expected {
-                problems.push(format!("tensor {name:?} has shape {:?}; expected {expected:?}", tensor.shape()));
-            }
-        }
-        if problems.is_empty() {
-            return Ok(self);
-        }
-        // One wrong setting can make every tensor wrong; the first few say it all.
-        if problems.len() > MAX_PROBLEMS {
-            let more = problems.len() - MAX_PROBLEMS;
-            problems.truncate(MAX_PROBLEMS);
-            problems.push(format!("and {more} more"));
-        }
-        Err(ConvertError::Tensors { path: self.path, problems })
-    }
 }
 
 /// The most tensors that one error tells of.
@@ -287,7 +224,7 @@ fn unsupported_scaling(path: &Path, kind: &str) -> ConvertError {
     ConvertError::UnsupportedFeature {
         path: path.to_owned(),
         feature: format!("rope scaling {kind:?}"),
-        remedy: "supported: none, linear, llama3".to_owned(),
+        remedy: "supported: none, linear, llama3, longrope".to_owned(),
     }
 }
 

@@ -1,44 +1,32 @@
-//! Llama and its kin: pre-norm layers of rotary grouped-query attention and a gated feed-forward layer.
+//! Llama and its kin: pre-norm layers of rotary grouped-query attention and a gated feed-forward part.
 
-use anemone_mil::types::DType;
-use anemone_mil::{Function, ValueId};
+use super::tensors::{PRE_NORM, tensors};
+use crate::source::family::{Defaults, Family};
 
-use crate::block::attention::{Shared, attention, columns};
-use crate::block::embedding::{embedding, last_token};
-use crate::block::mask::causal_mask;
-use crate::block::mlp::gated_mlp;
-use crate::block::norm::rms_norm;
-use crate::block::rope::rotation;
-use crate::error::Result;
-use crate::net::Net;
-
-pub(super) fn build(mut net: Net<'_>) -> Result<Function> {
-    let logits = logits(&mut net)?;
-    Ok(net.finish(&[logits]))
-}
-
-fn logits(net: &mut Net<'_>) -> Result<ValueId> {
-    let (width, config) = (net.width, net.config());
-    let ids = net.input("input_ids", DType::I32, &[1, width]);
-    let positions = net.input("cache_position", DType::I32, &[width]);
-    let cache = net.cache_state();
-    let (start, stop) = columns(net, positions)?;
-    let mask = causal_mask(net, positions, config.sliding_window)?;
-    let rotation = rotation(net, positions)?;
-    let shared = Shared { cache, start, stop, mask, rotation };
-
-    let mut x = embedding(net, ids)?;
-    for layer in 0..config.layers {
-        let name = format!("model.layers.{layer}");
-        let normed = rms_norm(net, x, &format!("{name}.input_layernorm"))?;
-        let attended = attention(net, normed, shared, layer, &format!("{name}.self_attn"))?;
-        x = net.op("add", &format!("{name}_attended"), &[("x", x.into()), ("y", attended.into())])?;
-        let normed = rms_norm(net, x, &format!("{name}.post_attention_layernorm"))?;
-        let fed = gated_mlp(net, normed, &format!("{name}.mlp"))?;
-        x = net.op("add", &format!("{name}_fed"), &[("x", x.into()), ("y", fed.into())])?;
-    }
-    let last = last_token(net, x, positions)?;
-    let normed = rms_norm(net, last, "model.norm")?;
-    let head = net.matrix("lm_head.weight")?;
-    net.op("linear", "logits", &[("x", normed.into()), ("weight", head.into())])
-}
+/// Llama 2 and 3, SmolLM2, TinyLlama and others of the same shape; Mistral models in GGUF files.
+pub(super) static LLAMA: Family = Family {
+    name: "llama",
+    models: "Llama 2 and 3.x, SmolLM2, TinyLlama, DeepSeek-R1 distills of Llama",
+    gguf: &["llama"],
+    classes: &["LlamaForCausalLM"],
+    model_types: &["llama"],
+    interleaved_in_gguf: true,
+    norms_from_one: false,
+    partial_rotary: false,
+    layer: PRE_NORM,
+    fused: &[],
+    defaults: Defaults {
+        vocab_size: None,
+        heads: None,
+        kv_heads: None,
+        head_dim: None,
+        norm_eps: 1e-6,
+        rope_theta: 10000.0,
+        context_length: 2048,
+        sliding_window: None,
+        tie_embeddings: false,
+    },
+    read_folder: |_, _| Ok(()),
+    read_gguf: |_, _| Ok(()),
+    tensors,
+};

@@ -2,9 +2,13 @@
 
 use anemone_mil::ValueId;
 
-use super::rope::{Rotation, rotate};
+use super::mask::Masks;
+use super::norm::rms_norm;
+use super::rope::{Rotations, rotate};
+use super::softcap::softcap;
 use crate::error::Result;
 use crate::net::{Net, int};
+use crate::source::family::QkNorm;
 
 /// What all layers of one call share.
 #[derive(Clone, Copy)]
@@ -14,9 +18,9 @@ pub(crate) struct Shared {
     pub(crate) start: ValueId,
     /// Position after the last column that is written, (1).
     pub(crate) stop: ValueId,
-    /// Added to the scores, (width, context).
-    pub(crate) mask: ValueId,
-    pub(crate) rotation: Rotation,
+    /// Added to the scores.
+    pub(crate) masks: Masks,
+    pub(crate) rotations: Rotations,
 }
 
 /// The positions of the columns that a call writes.
@@ -32,27 +36,34 @@ pub(crate) fn attention(net: &mut Net<'_>, x: ValueId, shared: Shared, layer: us
     let c = net.config();
     let (heads, kv_heads, size, layers) = (c.heads, c.kv_heads, c.head_dim, c.layers);
     let width = net.width;
-    let q = heads_of(net, x, heads, &format!("{name}.q_proj"))?;
-    let k = heads_of(net, x, kv_heads, &format!("{name}.k_proj"))?;
-    let v = heads_of(net, x, kv_heads, &format!("{name}.v_proj"))?;
-    let q = rotate(net, q, shared.rotation, &format!("{name}_q"))?;
-    let k = rotate(net, k, shared.rotation, &format!("{name}_k"))?;
+    let norm = c.family.layer.qk_norm;
+    let mut q = projection(net, x, heads, norm, name, "q")?;
+    let mut k = projection(net, x, kv_heads, norm, name, "k")?;
+    let v = projection(net, x, kv_heads, QkNorm::None, name, "v")?;
+    if let Some(rotation) = shared.rotations.of_layer(net, layer) {
+        q = rotate(net, q, rotation, &format!("{name}_q"))?;
+        k = rotate(net, k, rotation, &format!("{name}_k"))?;
+    }
     write_columns(net, k, shared, layer, &format!("{name}_keys"))?;
     let cache = write_columns(net, v, shared, layers + layer, &format!("{name}_values"))?;
     let keys = read_layer(net, cache, layer, &format!("{name}_past_keys"))?;
     let values = read_layer(net, cache, layers + layer, &format!("{name}_past_values"))?;
 
     // The query heads of one group lie below one another, so that keys and values need no repetition.
-    let scale = 1.0 / (size as f32).sqrt();
-    let q = net.op("mul", &format!("{name}_q_scaled"), &[("x", q.into()), ("y", Net::half(scale))])?;
+    let scale = Net::half(c.attention_scale as f32);
+    let q = net.op("mul", &format!("{name}_q_scaled"), &[("x", q.into()), ("y", scale)])?;
     let group = heads / kv_heads;
     let rows = group * width;
     let q = net.reshape(q, &format!("{name}_q_groups"), &[1, kv_heads, rows, size])?;
     let transposed = [("x", q.into()), ("y", keys.into()), ("transpose_x", false.into()), ("transpose_y", true.into())];
     let scores = net.op("matmul", &format!("{name}_scores"), &transposed)?;
-    let context = net.context;
+    let scores = match c.attention_softcap {
+        Some(cap) => softcap(net, scores, cap, &format!("{name}_capped"))?,
+        None => scores,
+    };
+    let (context, mask) = (net.context, shared.masks.of_layer(net, layer));
     let scores = net.reshape(scores, &format!("{name}_scores_heads"), &[kv_heads, group, width, context])?;
-    let masked = net.op("add", &format!("{name}_masked"), &[("x", scores.into()), ("y", shared.mask.into())])?;
+    let masked = net.op("add", &format!("{name}_masked"), &[("x", scores.into()), ("y", mask.into())])?;
     let weights = net.op("softmax", &format!("{name}_weights"), &[("x", masked.into()), ("axis", (-1).into())])?;
     let weights = net.reshape(weights, &format!("{name}_weights_groups"), &[1, kv_heads, rows, context])?;
     let plain =
@@ -65,12 +76,18 @@ pub(crate) fn attention(net: &mut Net<'_>, x: ValueId, shared: Shared, layer: us
     net.linear(mixed, &format!("{name}.o_proj"))
 }
 
-/// A projection of `x` split into heads: (1, heads, width, head size).
-fn heads_of(net: &mut Net<'_>, x: ValueId, heads: usize, tensor: &str) -> Result<ValueId> {
+/// Queries, keys or values (`which`) of `x`, normed as `norm` says, split into heads: (1, heads, width, head size).
+fn projection(net: &mut Net<'_>, x: ValueId, heads: usize, norm: QkNorm, name: &str, which: &str) -> Result<ValueId> {
     let (width, size) = (net.width, net.config().head_dim);
-    let y = net.linear(x, tensor)?;
+    let (tensor, norm_name) = (format!("{name}.{which}_proj"), format!("{name}.{which}_norm"));
+    let mut y = net.linear(x, &tensor)?;
+    if norm == QkNorm::Whole {
+        y = rms_norm(net, y, &norm_name)?;
+    }
     let y = net.reshape(y, &format!("{tensor}_heads"), &[1, width, heads, size])?;
-    net.op("transpose", &format!("{tensor}_by_head"), &[("x", y.into()), ("perm", [0, 2, 1, 3].into())])
+    let by_head = [("x", y.into()), ("perm", [0, 2, 1, 3].into())];
+    let y = net.op("transpose", &format!("{tensor}_by_head"), &by_head)?;
+    if norm == QkNorm::Heads { rms_norm(net, y, &norm_name) } else { Ok(y) }
 }
 
 /// Writes `columns` (1, heads, width, size) at the call's positions of row `row` of the cache; the cache afterwards.

@@ -5,10 +5,15 @@ use anemone_mil::ValueId;
 use crate::error::Result;
 use crate::net::{Net, int};
 
-/// The rows of the embedding for `ids` (1, width): (1, width, hidden size).
+/// The rows of the embedding for `ids` (1, width), scaled where the model does so: (1, width, hidden size).
 pub(crate) fn embedding(net: &mut Net<'_>, ids: ValueId) -> Result<ValueId> {
     let table = net.matrix("model.embed_tokens.weight")?;
-    net.op("gather", "embedding", &[("x", table.into()), ("indices", ids.into()), ("axis", 0.into())])
+    let scale = net.config().embedding_scale as f32;
+    let rows = net.op("gather", "embedding", &[("x", table.into()), ("indices", ids.into()), ("axis", 0.into())])?;
+    if scale == 1.0 {
+        return Ok(rows);
+    }
+    net.op("mul", "embedding_scaled", &[("x", rows.into()), ("y", Net::half(scale))])
 }
 
 /// Of `hidden` (1, width, hidden size), the row of the last token: a call of fewer tokens than the width repeats its last

@@ -6,6 +6,7 @@ use anemone_mil::{Const, ValueId};
 
 use crate::error::Result;
 use crate::net::{Net, int};
+use crate::source::config::Rope;
 
 /// Cosines and sines of the positions of one call, each (width, rotated dimensions ÷ 2).
 #[derive(Clone, Copy)]
@@ -15,20 +16,43 @@ pub(crate) struct Rotation {
     dimensions: usize,
 }
 
+/// The rotations of the layers of a model.
+#[derive(Clone, Copy)]
+pub(crate) struct Rotations {
+    global: Rotation,
+    /// Of layers with a window, where it is another.
+    local: Option<Rotation>,
+}
+
+impl Rotations {
+    /// That of layer `layer`, if it has one.
+    pub(crate) fn of_layer(&self, net: &Net<'_>, layer: usize) -> Option<Rotation> {
+        let config = net.config();
+        let local = self.local.filter(|_| config.sliding_layers.contains(layer));
+        config.rotary_layers.contains(layer).then(|| local.unwrap_or(self.global))
+    }
+}
+
 /// Looks the angles of `positions` up.
-pub(crate) fn rotation(net: &mut Net<'_>, positions: ValueId) -> Result<Rotation> {
-    let rope = &net.config().rope;
-    let (frequencies, dimensions) = (rope.inverse_frequencies(), rope.dimensions);
+pub(crate) fn rotations(net: &mut Net<'_>, positions: ValueId) -> Result<Rotations> {
+    let config = net.config();
+    let global = rotation(net, positions, &config.rope, "rope")?;
+    let local = config.local_rope.as_ref().map(|rope| rotation(net, positions, rope, "rope_local")).transpose()?;
+    Ok(Rotations { global, local })
+}
+
+fn rotation(net: &mut Net<'_>, positions: ValueId, rope: &Rope, prefix: &str) -> Result<Rotation> {
+    let (frequencies, magnitude) = (rope.inverse_frequencies(net.context), rope.magnitude());
     let mut look_up = |name: &str, f: fn(f64) -> f64| {
         let angles = (0..net.context).flat_map(|p| frequencies.iter().map(move |w| p as f64 * w));
-        let table: Vec<f32> = angles.map(|a| f(a) as f32).collect();
-        let table = net
-            .f
-            .constant(&format!("rope_{name}_table"), Const::floats(DType::F16, &[net.context, dimensions / 2], &table));
+        let table: Vec<f32> = angles.map(|a| (magnitude * f(a)) as f32).collect();
+        let table = Const::floats(DType::F16, &[net.context, frequencies.len()], &table);
+        let table = net.f.constant(&format!("{prefix}_{name}_table"), table);
         let args = [("x", table.into()), ("indices", positions.into()), ("axis", 0.into())];
-        net.op("gather", &format!("rope_{name}"), &args)
+        net.op("gather", &format!("{prefix}_{name}"), &args)
     };
-    Ok(Rotation { cos: look_up("cos", f64::cos)?, sin: look_up("sin", f64::sin)?, dimensions })
+    let (cos, sin) = (look_up("cos", f64::cos)?, look_up("sin", f64::sin)?);
+    Ok(Rotation { cos, sin, dimensions: rope.dimensions })
 }
 
 /// Rotates the last axis of `x` (1, heads, width, head size): the first half of the rotated dimensions against the second.

@@ -1,12 +1,18 @@
-//! The families of architectures whose settings and tensors are understood here: the list.
+//! What an architecture is, as far as reading its checkpoints goes. The list of them is [`crate::arch`].
 
 use super::config::Config;
+use super::gguf_config::Keys;
+use super::json::Object;
+pub use crate::arch::FAMILIES;
+use crate::error::Result;
 
 /// A family: architectures with the same settings and the same tensors.
 #[derive(Debug)]
 pub struct Family {
     /// The name, as in error messages and manifests.
     pub name: &'static str,
+    /// Models of it, for people.
+    pub models: &'static str,
     /// Values of `general.architecture` in GGUF files.
     pub gguf: &'static [&'static str],
     /// Classes in `architectures` of `config.json`.
@@ -15,8 +21,20 @@ pub struct Family {
     pub model_types: &'static [&'static str],
     /// Whether llama.cpp's converter permutes the rows of query and key projections for this family.
     pub interleaved_in_gguf: bool,
+    /// Whether the norms of a folder multiply by `1 + weight`. (llama.cpp's converter adds the 1.)
+    pub norms_from_one: bool,
+    /// Whether a part of a head may be rotated.
+    pub partial_rotary: bool,
+    /// How layers are put together.
+    pub layer: LayerShape,
+    /// Tensors that hold several projections, rows below one another.
+    pub(crate) fused: &'static [Fused],
     /// What `config.json` means where it leaves something out.
-    pub(super) defaults: Defaults,
+    pub(crate) defaults: Defaults,
+    /// What only this family has in its `config.json`.
+    pub(crate) read_folder: fn(&mut Config, &Object) -> Result<()>,
+    /// What only this family has in its GGUF metadata.
+    pub(crate) read_gguf: fn(&mut Config, &Keys<'_>) -> Result<()>,
     /// The tensors of a model, by Hugging Face name, with their shapes.
     pub tensors: fn(&Config) -> Shapes,
 }
@@ -24,54 +42,80 @@ pub struct Family {
 /// Tensors by Hugging Face name, with their shapes.
 pub type Shapes = Vec<(String, Vec<usize>)>;
 
-/// The defaults of the family's configuration class in Hugging Face's transformers.
-#[derive(Debug)]
-pub(super) struct Defaults {
-    /// Key-value heads; as many as query heads if `None`.
-    pub(super) kv_heads: Option<usize>,
-    pub(super) norm_eps: f64,
-    pub(super) rope_theta: f64,
-    pub(super) context_length: usize,
-    /// The window where the key is absent; a `null` there means none.
-    pub(super) sliding_window: Option<usize>,
+/// How the layers of an architecture differ.
+#[derive(Debug, Clone, Copy)]
+pub struct LayerShape {
+    /// The norm of what attention reads, by its name in a layer.
+    pub before_attention: Option<&'static str>,
+    /// The norm of what attention gives.
+    pub after_attention: Option<&'static str>,
+    /// The norm of what the feed-forward part reads.
+    pub before_mlp: Option<&'static str>,
+    /// The norm of what the feed-forward part gives.
+    pub after_mlp: Option<&'static str>,
+    /// The norms of queries and keys.
+    pub qk_norm: QkNorm,
+    /// The activation of the feed-forward part's gate.
+    pub activation: Activation,
 }
 
-/// All families.
-pub static FAMILIES: &[&Family] = &[&LLAMA, &MISTRAL];
+/// Norms of queries and keys, `self_attn.q_norm` and `self_attn.k_norm`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QkNorm {
+    /// There are none.
+    None,
+    /// Of each head by itself; the weights have a head's size.
+    Heads,
+    /// Of all heads together.
+    Whole,
+}
 
-/// Llama 2 and 3, SmolLM2, TinyLlama and others of the same shape; Mistral models in GGUF files.
-pub static LLAMA: Family = Family {
-    name: "llama",
-    gguf: &["llama"],
-    classes: &["LlamaForCausalLM"],
-    model_types: &["llama"],
-    interleaved_in_gguf: true,
-    defaults: Defaults {
-        kv_heads: None,
-        norm_eps: 1e-6,
-        rope_theta: 10000.0,
-        context_length: 2048,
-        sliding_window: None,
-    },
-    tensors: llama_tensors,
-};
+/// The activation of a gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activation {
+    /// `x · sigmoid(x)`.
+    Silu,
+    /// GELU by its approximation with the hyperbolic tangent.
+    GeluTanh,
+}
 
-/// Mistral, as Hugging Face has it.
-pub static MISTRAL: Family = Family {
-    name: "mistral",
-    gguf: &[],
-    classes: &["MistralForCausalLM"],
-    model_types: &["mistral"],
-    interleaved_in_gguf: true,
-    defaults: Defaults {
-        kv_heads: Some(8),
-        norm_eps: 1e-6,
-        rope_theta: 10000.0,
-        context_length: 131072,
-        sliding_window: Some(4096),
-    },
-    tensors: llama_tensors,
-};
+impl Activation {
+    /// Its names in `config.json`, the usual one first.
+    pub(super) fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::Silu => &["silu", "swish"],
+            Self::GeluTanh => &["gelu_pytorch_tanh", "gelu_new"],
+        }
+    }
+}
+
+/// A tensor of a layer that holds several projections.
+#[derive(Debug)]
+pub(crate) struct Fused {
+    /// Its name in GGUF files.
+    pub(crate) gguf: &'static str,
+    /// Its name in Hugging Face folders.
+    pub(crate) name: &'static str,
+    /// The projections, in order.
+    pub(crate) parts: &'static [&'static str],
+}
+
+/// The defaults of the family's configuration class in Hugging Face's transformers.
+#[derive(Debug)]
+pub(crate) struct Defaults {
+    pub(crate) vocab_size: Option<usize>,
+    pub(crate) heads: Option<usize>,
+    /// Key-value heads; as many as query heads if `None`.
+    pub(crate) kv_heads: Option<usize>,
+    /// The size of heads; the hidden size divided among them if `None`.
+    pub(crate) head_dim: Option<usize>,
+    pub(crate) norm_eps: f64,
+    pub(crate) rope_theta: f64,
+    pub(crate) context_length: usize,
+    /// The window where the key is absent; a `null` there means none.
+    pub(crate) sliding_window: Option<usize>,
+    pub(crate) tie_embeddings: bool,
+}
 
 /// What is supported, for error messages.
 pub fn supported() -> String {
@@ -84,39 +128,12 @@ pub fn supported() -> String {
     )
 }
 
-fn llama_tensors(config: &Config) -> Shapes {
-    let (hidden, ffn) = (config.hidden_size, config.ffn_size);
-    let (queries, keys) = (config.heads * config.head_dim, config.kv_heads * config.head_dim);
-    let mut tensors = vec![("model.embed_tokens.weight".to_owned(), vec![config.vocab_size, hidden])];
-    for layer in 0..config.layers {
-        let mut add = |part: &str, shape: &[usize]| {
-            tensors.push((format!("model.layers.{layer}.{part}"), shape.to_vec()));
-        };
-        add("input_layernorm.weight", &[hidden]);
-        for (part, outputs, inputs, bias) in [
-            ("self_attn.q_proj", queries, hidden, config.qkv_bias),
-            ("self_attn.k_proj", keys, hidden, config.qkv_bias),
-            ("self_attn.v_proj", keys, hidden, config.qkv_bias),
-            ("self_attn.o_proj", hidden, queries, config.attention_output_bias),
-        ] {
-            add(&format!("{part}.weight"), &[outputs, inputs]);
-            if bias {
-                add(&format!("{part}.bias"), &[outputs]);
-            }
-        }
-        add("post_attention_layernorm.weight", &[hidden]);
-        for (part, outputs, inputs) in
-            [("mlp.gate_proj", ffn, hidden), ("mlp.up_proj", ffn, hidden), ("mlp.down_proj", hidden, ffn)]
-        {
-            add(&format!("{part}.weight"), &[outputs, inputs]);
-            if config.mlp_bias {
-                add(&format!("{part}.bias"), &[outputs]);
-            }
-        }
+/// Rows of a projection, by its name in a layer.
+pub(super) fn projection_rows(config: &Config, part: &str) -> usize {
+    match part {
+        "self_attn.q_proj" => config.heads * config.head_dim,
+        "self_attn.k_proj" | "self_attn.v_proj" => config.kv_heads * config.head_dim,
+        "mlp.gate_proj" | "mlp.up_proj" => config.ffn_size,
+        _ => config.hidden_size,
     }
-    tensors.push(("model.norm.weight".to_owned(), vec![hidden]));
-    if !config.tie_embeddings {
-        tensors.push(("lm_head.weight".to_owned(), vec![config.vocab_size, hidden]));
-    }
-    tensors
 }

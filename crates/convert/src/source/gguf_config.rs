@@ -1,62 +1,98 @@
 //! Settings from the metadata of a GGUF file.
 
-use super::config::{Config, Rope, RopeScaling};
+use super::config::{Config, Layers, Rope, RopeScaling};
 use super::family::{self, FAMILIES, Family};
-use super::gguf::Gguf;
+use super::gguf::{Gguf, TensorInfo, Value};
 use crate::error::{ConvertError, Result};
 use crate::tokenizer::GenerationSettings;
 
 /// More than half of any head; a longer list is refused later by its length.
 const MAX_FACTORS: usize = 1 << 20;
 
+/// The metadata of one architecture.
+pub(crate) struct Keys<'g> {
+    gguf: &'g Gguf,
+    prefix: &'g str,
+}
+
+impl Keys<'_> {
+    fn key(&self, name: &str) -> String {
+        format!("{}.{name}", self.prefix)
+    }
+
+    /// The count at a key of the architecture, if it is there.
+    pub(crate) fn count(&self, name: &str) -> Result<Option<usize>> {
+        Ok(self.gguf.metadata().u32(&self.key(name))?.map(|v| v as usize))
+    }
+
+    /// The number at a key of the architecture, if it is there.
+    pub(crate) fn number(&self, name: &str) -> Result<Option<f64>> {
+        self.gguf.metadata().f64(&self.key(name))
+    }
+
+    fn required<T>(&self, name: &str, value: Option<T>) -> Result<T> {
+        value.ok_or_else(|| self.wrong(name, "absent; the model cannot be understood without it"))
+    }
+
+    fn wrong(&self, name: &str, problem: &str) -> ConvertError {
+        ConvertError::setting(self.gguf.path(), &self.key(name), problem)
+    }
+
+    /// The error for a setting that is not done.
+    pub(crate) fn unsupported(&self, feature: String, remedy: &str) -> ConvertError {
+        ConvertError::UnsupportedFeature { path: self.gguf.path().to_owned(), feature, remedy: remedy.to_owned() }
+    }
+
+    /// The layers that look back no further than the window: each by itself, or all but the last of a group of so many.
+    pub(crate) fn sliding_layers(&self) -> Result<Option<Layers>> {
+        let name = "attention.sliding_window_pattern";
+        let Some(Value::Array(list)) = self.gguf.metadata().get(&self.key(name)) else {
+            return Ok(self.count(name)?.map(Layers::AllButEvery));
+        };
+        let truth = |value: Value| match value {
+            Value::Bool(sliding) => Some(sliding),
+            value => value.as_u64().map(|n| n != 0),
+        };
+        let listed: Option<Vec<bool>> = list.iter().map(truth).collect();
+        listed.map(|listed| Some(Layers::Listed(listed))).ok_or_else(|| self.wrong(name, "expected truth values"))
+    }
+}
+
 /// Reads the settings of any supported family.
 pub(super) fn read(gguf: &Gguf, generation: &GenerationSettings) -> Result<Config> {
     let (family, prefix) = family(gguf)?;
-    let (path, metadata) = (gguf.path(), gguf.metadata());
-    let key = |name: &str| format!("{prefix}.{name}");
-    let count = |name: &str| -> Result<Option<usize>> { Ok(metadata.u32(&key(name))?.map(|v| v as usize)) };
-    let required = |name: &str| -> Result<usize> {
-        count(name)?
-            .ok_or_else(|| ConvertError::setting(path, &key(name), "absent; the model cannot be understood without it"))
-    };
-    let unsupported = |feature: String, remedy: &str| ConvertError::UnsupportedFeature {
-        path: path.to_owned(),
-        feature,
-        remedy: remedy.to_owned(),
-    };
+    let keys = Keys { gguf, prefix };
+    let count = |name: &str| keys.count(name);
+    let required = |name: &str| keys.required(name, keys.count(name)?);
     if let Some(experts @ 1..) = count("expert_count")? {
-        return Err(unsupported(format!("a mixture of {experts} experts"), "only dense models are converted"));
+        return Err(keys.unsupported(format!("a mixture of {experts} experts"), "only dense models are converted"));
     }
 
     let hidden_size = required("embedding_length")?;
     let heads = required("attention.head_count")?;
     let head_dim = match count("attention.key_length")? {
         Some(head_dim) => head_dim,
-        None => super::even_split(path, &key("embedding_length"), hidden_size, heads)?,
+        None => super::even_split(gguf.path(), &keys.key("embedding_length"), hidden_size, heads)?,
     };
     if let Some(value_dim) = count("attention.value_length")?
         && value_dim != head_dim
     {
-        return Err(unsupported(
-            format!("keys of width {head_dim} with values of width {value_dim}"),
-            "they must be equal",
-        ));
+        let feature = format!("keys of width {head_dim} with values of width {value_dim}");
+        return Err(keys.unsupported(feature, "they must be equal"));
     }
     let rotated = count("rope.dimension_count")?.unwrap_or(head_dim);
-    if rotated != head_dim {
-        return Err(unsupported(
-            format!("rotating {rotated} of {head_dim} dimensions"),
-            "this family rotates whole heads",
-        ));
+    if rotated != head_dim && !family.partial_rotary {
+        let feature = format!("rotating {rotated} of {head_dim} dimensions");
+        return Err(keys.unsupported(feature, "this family rotates whole heads"));
     }
     let has = |name: &str| gguf.tensors().get(name).is_some();
     let embedding = gguf.tensors().get("token_embd.weight").map(|info| info.shape.as_slice());
     let Some(&[vocab_size, _]) = embedding else {
         let problem = format!("the embedding, token_embd.weight, is absent or not a matrix ({embedding:?})");
-        return Err(ConvertError::Tensors { path: path.to_owned(), problems: vec![problem] });
+        return Err(ConvertError::Tensors { path: gguf.path().to_owned(), problems: vec![problem] });
     };
     let epsilon = "attention.layer_norm_rms_epsilon";
-    Ok(Config {
+    let mut config = Config {
         family,
         vocab_size,
         hidden_size,
@@ -65,19 +101,26 @@ pub(super) fn read(gguf: &Gguf, generation: &GenerationSettings) -> Result<Confi
         kv_heads: count("attention.head_count_kv")?.unwrap_or(heads),
         head_dim,
         ffn_size: required("feed_forward_length")?,
-        norm_eps: metadata
-            .f64(&key(epsilon))?
-            .ok_or_else(|| ConvertError::setting(path, &key(epsilon), "absent; expected a small number"))?,
-        rope: rope(gguf, prefix, head_dim)?,
+        norm_eps: keys.number(epsilon)?.ok_or_else(|| keys.wrong(epsilon, "absent; expected a small number"))?,
+        rope: rope(&keys, rotated)?,
+        local_rope: None,
+        rotary_layers: Layers::All,
         context_length: required("context_length")?,
         tie_embeddings: !has("output.weight"),
         qkv_bias: has("blk.0.attn_q.bias"),
         attention_output_bias: has("blk.0.attn_output.bias"),
         mlp_bias: has("blk.0.ffn_up.bias"),
         sliding_window: count("attention.sliding_window")?.filter(|window| *window > 0),
+        sliding_layers: Layers::All,
+        attention_scale: (head_dim as f64).sqrt().recip(),
+        attention_softcap: None,
+        logit_softcap: None,
+        embedding_scale: 1.0,
         bos: generation.bos,
         eos: generation.eos.clone(),
-    })
+    };
+    (family.read_gguf)(&mut config, &keys)?;
+    Ok(config)
 }
 
 fn family(gguf: &Gguf) -> Result<(&'static Family, &'static str)> {
@@ -93,36 +136,43 @@ fn family(gguf: &Gguf) -> Result<(&'static Family, &'static str)> {
     })
 }
 
-fn rope(gguf: &Gguf, prefix: &str, dimensions: usize) -> Result<Rope> {
-    let metadata = gguf.metadata();
-    let number = |name: &str| metadata.f64(&format!("{prefix}.{name}"));
-    // Frequencies that the model came with, as a tensor of divisors: Llama 3's scaling.
-    let listed = match gguf.tensors().get("rope_freqs.weight") {
-        None => None,
-        Some(info) => {
-            let (kind, bytes) = info.data.as_ref().ok_or_else(|| super::undecodable(gguf.path(), info))?;
-            let mut factors = vec![0.0; info.shape.iter().product::<usize>().min(MAX_FACTORS)];
-            kind.decode(bytes, 0..factors.len(), &mut factors);
-            Some(factors)
-        }
-    };
-    if gguf.tensors().get("rope_factors_long.weight").is_some() {
-        return Err(super::unsupported_scaling(gguf.path(), "longrope"));
-    }
-    let linear = match metadata.str(&format!("{prefix}.rope.scaling.type"))? {
-        Some("linear") => number("rope.scaling.factor")?,
-        None => number("rope.scale_linear")?,
+fn rope(keys: &Keys<'_>, dimensions: usize) -> Result<Rope> {
+    let (gguf, path) = (keys.gguf, keys.gguf.path());
+    // Frequencies that the model came with, as tensors of divisors: Llama 3's scaling, and LongRoPE.
+    let listed = |name: &str| gguf.tensors().get(name).map(|info| factors(gguf, info)).transpose();
+    let (fixed, short, long) =
+        (listed("rope_freqs.weight")?, listed("rope_factors_short.weight")?, listed("rope_factors_long.weight")?);
+    let linear = match gguf.metadata().str(&keys.key("rope.scaling.type"))? {
+        Some("linear") => keys.number("rope.scaling.factor")?,
+        None => keys.number("rope.scale_linear")?,
         Some("none") => None,
-        Some(other) => return Err(super::unsupported_scaling(gguf.path(), other)),
+        Some("longrope") if long.is_some() => None,
+        Some(other) => return Err(super::unsupported_scaling(path, other)),
     };
-    let scaling = match (listed, linear.filter(|factor| *factor != 1.0)) {
-        (None, None) => RopeScaling::None,
-        (Some(factors), None) if factors.iter().all(|factor| *factor == 1.0) => RopeScaling::None,
-        (Some(factors), None) => RopeScaling::Factors(factors),
-        (None, Some(factor)) => RopeScaling::Linear { factor },
-        (Some(_), Some(_)) => {
-            return Err(super::unsupported_scaling(gguf.path(), "linear together with rope_freqs.weight"));
+    let linear = linear.filter(|factor| *factor != 1.0);
+    let scaling = match (fixed, short, long) {
+        (None, Some(short), Some(long)) if linear.is_none() => {
+            let original = "rope.scaling.original_context_length";
+            RopeScaling::Long {
+                short,
+                long,
+                original_context: keys.required(original, keys.count(original)?)?,
+                magnitude: keys.number("rope.scaling.attn_factor")?.unwrap_or(1.0),
+            }
         }
+        (None, None, None) => linear.map_or(RopeScaling::None, |factor| RopeScaling::Linear { factor }),
+        (Some(factors), None, None) if linear.is_none() => match factors.iter().all(|factor| *factor == 1.0) {
+            true => RopeScaling::None,
+            false => RopeScaling::Factors(factors),
+        },
+        _ => return Err(super::unsupported_scaling(path, "several at once")),
     };
-    Ok(Rope { theta: number("rope.freq_base")?.unwrap_or(10000.0), dimensions, scaling })
+    Ok(Rope { theta: keys.number("rope.freq_base")?.unwrap_or(10000.0), dimensions, scaling })
+}
+
+fn factors(gguf: &Gguf, info: &TensorInfo) -> Result<Vec<f32>> {
+    let (kind, bytes) = info.data.as_ref().ok_or_else(|| super::undecodable(gguf.path(), info))?;
+    let mut factors = vec![0.0; info.shape.iter().product::<usize>().min(MAX_FACTORS)];
+    kind.decode(bytes, 0..factors.len(), &mut factors);
+    Ok(factors)
 }

@@ -1,7 +1,8 @@
 //! Settings from a Hugging Face `config.json`.
 
-use super::config::{Config, Rope, RopeScaling};
+use super::config::{Config, Layers};
 use super::family::{self, FAMILIES, Family};
+use super::hf_rope::ropes;
 use super::json::Object;
 use crate::error::{ConvertError, Result};
 use crate::tokenizer::GenerationSettings;
@@ -21,15 +22,21 @@ pub(super) fn read(config: &Object, generation: &GenerationSettings) -> Result<C
             "give the F16, BF16 or F32 checkpoint",
         ));
     }
-    let activation = config.str("hidden_act")?.unwrap_or("silu");
-    if !matches!(activation, "silu" | "swish") {
-        return Err(unsupported(format!("activation {activation:?}"), "this family has \"silu\""));
+    // Of a model that also sees, the part that speaks.
+    let text = config.object("text_config")?;
+    let config = text.as_ref().unwrap_or(config);
+    let names = family.layer.activation.names();
+    let activation = config.str("hidden_activation")?.or(config.str("hidden_act")?).unwrap_or(names[0]);
+    if !names.contains(&activation) {
+        let remedy = format!("this family has {:?}", names[0]);
+        return Err(unsupported(format!("activation {activation:?}"), &remedy));
     }
     let defaults = &family.defaults;
-    let required = |key: &str| config.required(key, config.usize(key)?);
+    let known = |key: &str, default: Option<usize>| config.required(key, config.usize(key)?.or(default));
+    let required = |key: &str| known(key, None);
     let hidden_size = required("hidden_size")?;
-    let heads = required("num_attention_heads")?;
-    let head_dim = match config.usize("head_dim")? {
+    let heads = known("num_attention_heads", defaults.heads)?;
+    let head_dim = match config.usize("head_dim")?.or(defaults.head_dim) {
         Some(head_dim) => head_dim,
         None => super::even_split(config.path(), "hidden_size", hidden_size, heads)?,
     };
@@ -41,10 +48,12 @@ pub(super) fn read(config: &Object, generation: &GenerationSettings) -> Result<C
         true => config.usize("sliding_window")?,
         false => defaults.sliding_window,
     };
-    let qkv_bias = config.bool("attention_bias")?.unwrap_or(false);
-    Ok(Config {
+    let context_length = config.usize("max_position_embeddings")?.unwrap_or(defaults.context_length);
+    let (rope, local_rope) = ropes(config, family, head_dim, context_length)?;
+    let bias = config.bool("attention_bias")?.unwrap_or(false);
+    let mut settings = Config {
         family,
-        vocab_size: required("vocab_size")?,
+        vocab_size: known("vocab_size", defaults.vocab_size)?,
         hidden_size,
         layers: required("num_hidden_layers")?,
         heads,
@@ -52,16 +61,25 @@ pub(super) fn read(config: &Object, generation: &GenerationSettings) -> Result<C
         head_dim,
         ffn_size: required("intermediate_size")?,
         norm_eps: config.f64("rms_norm_eps")?.unwrap_or(defaults.norm_eps),
-        rope: rope(config, head_dim, defaults.rope_theta)?,
-        context_length: config.usize("max_position_embeddings")?.unwrap_or(defaults.context_length),
-        tie_embeddings: config.bool("tie_word_embeddings")?.unwrap_or(false),
-        qkv_bias,
-        attention_output_bias: qkv_bias,
+        rope,
+        local_rope,
+        rotary_layers: Layers::All,
+        context_length,
+        tie_embeddings: config.bool("tie_word_embeddings")?.unwrap_or(defaults.tie_embeddings),
+        qkv_bias: bias,
+        attention_output_bias: bias,
         mlp_bias: config.bool("mlp_bias")?.unwrap_or(false),
         sliding_window,
+        sliding_layers: Layers::All,
+        attention_scale: (head_dim as f64).sqrt().recip(),
+        attention_softcap: None,
+        logit_softcap: None,
+        embedding_scale: 1.0,
         bos: generation.bos,
         eos: generation.eos.clone(),
-    })
+    };
+    (family.read_folder)(&mut settings, config)?;
+    Ok(settings)
 }
 
 fn family(config: &Object) -> Result<&'static Family> {
@@ -79,53 +97,19 @@ fn family(config: &Object) -> Result<&'static Family> {
     })
 }
 
-/// Both spellings: `rope_theta` beside `rope_scaling`, and `rope_parameters` (transformers 5).
-fn rope(config: &Object, head_dim: usize, default_theta: f64) -> Result<Rope> {
-    let parameters = match config.object("rope_parameters")? {
-        Some(parameters) => Some(parameters),
-        None => config.object("rope_scaling")?,
-    };
-    let mut theta = config.f64("rope_theta")?;
-    let mut scaling = RopeScaling::None;
-    if let Some(parameters) = &parameters {
-        theta = parameters.f64("rope_theta")?.or(theta);
-        scaling = self::scaling(parameters, config)?;
-    }
-    let partial = match &parameters {
-        Some(parameters) => parameters.f64("partial_rotary_factor")?,
-        None => None,
-    };
-    if config.f64("partial_rotary_factor")?.or(partial).is_some_and(|factor| factor != 1.0) {
-        return Err(ConvertError::UnsupportedFeature {
-            path: config.path().to_owned(),
-            feature: "a partial rotary embedding".to_owned(),
-            remedy: "this family rotates whole heads".to_owned(),
-        });
-    }
-    Ok(Rope { theta: theta.unwrap_or(default_theta), dimensions: head_dim, scaling })
-}
-
-fn scaling(parameters: &Object, config: &Object) -> Result<RopeScaling> {
-    let kind = match parameters.str("rope_type")? {
-        Some(kind) => Some(kind),
-        None => parameters.str("type")?,
-    };
-    let number = |key: &str| parameters.required(key, parameters.f64(key)?);
-    match kind.unwrap_or("default") {
-        "default" => Ok(RopeScaling::None),
-        "linear" => Ok(RopeScaling::Linear { factor: number("factor")? }),
-        "llama3" => {
-            let original = match parameters.f64("original_max_position_embeddings")? {
-                Some(original) => original,
-                None => config.required("max_position_embeddings", config.f64("max_position_embeddings")?)?,
-            };
-            Ok(RopeScaling::Llama3 {
-                factor: number("factor")?,
-                low_freq_factor: number("low_freq_factor")?,
-                high_freq_factor: number("high_freq_factor")?,
-                original_context: original,
-            })
+/// The layers that look back no further than the window, by `layer_types`, if it is there.
+pub(crate) fn layer_types(config: &Object) -> Result<Option<Layers>> {
+    let key = "layer_types";
+    let Some(value) = config.get(key) else { return Ok(None) };
+    let wrong = |problem: String| Err(ConvertError::setting(config.path(), key, problem));
+    let Some(list) = value.as_array() else { return wrong("expected a list".to_owned()) };
+    let mut listed = Vec::with_capacity(list.len());
+    for kind in list {
+        match kind.as_str() {
+            Some("sliding_attention") => listed.push(true),
+            Some("full_attention") => listed.push(false),
+            _ => return wrong(format!("{kind}; expected \"sliding_attention\" or \"full_attention\"")),
         }
-        other => Err(super::unsupported_scaling(config.path(), other)),
     }
+    Ok(Some(Layers::Listed(listed)))
 }

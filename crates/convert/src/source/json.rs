@@ -73,6 +73,16 @@ impl Object {
         })
     }
 
+    pub(crate) fn usize_list(&self, key: &str) -> Result<Option<Vec<usize>>> {
+        let one = |v: &Value| v.as_u64().and_then(|v| usize::try_from(v).ok());
+        self.typed(key, "a list of whole numbers", |v| v.as_array()?.iter().map(one).collect())
+    }
+
+    pub(crate) fn f32_list(&self, key: &str) -> Result<Option<Vec<f32>>> {
+        let one = |v: &Value| v.as_f64().map(|v| v as f32).filter(|v| v.is_finite());
+        self.typed(key, "a list of finite numbers", |v| v.as_array()?.iter().map(one).collect())
+    }
+
     pub(crate) fn f64(&self, key: &str) -> Result<Option<f64>> {
         self.typed(key, "a finite number", |v| v.as_f64().filter(|v| v.is_finite()))
     }

@@ -15,6 +15,8 @@ pub struct Tensor {
     bytes: Bytes,
     /// If set, the rows of each head of this many are stored with the two halves interleaved.
     interleaved: Option<usize>,
+    /// Added to each element.
+    added: f32,
 }
 
 impl Tensor {
@@ -22,7 +24,7 @@ impl Tensor {
     pub(crate) fn new(name: String, shape: Vec<usize>, kind: &'static Kind, bytes: Bytes) -> Self {
         let elements: usize = shape.iter().product();
         assert_eq!(kind.bytes_for(elements), Some(bytes.len()), "{name}: the bytes are as long as the shape says");
-        Self { name, shape, kind, bytes, interleaved: None }
+        Self { name, shape, kind, bytes, interleaved: None, added: 0.0 }
     }
 
     /// The same bytes, understood as rows that the llama.cpp converter has permuted for interleaved rotary embedding,
@@ -32,6 +34,28 @@ impl Tensor {
         assert!(head_dim.is_multiple_of(2) && self.shape.first().is_some_and(|rows| rows.is_multiple_of(head_dim)));
         self.interleaved = Some(head_dim);
         self
+    }
+
+    /// The same under another name.
+    pub(crate) fn with_name(self, name: &str) -> Self {
+        Self { name: name.to_owned(), ..self }
+    }
+
+    /// The same with `added` added to each element: norms that are stored as their distance from one.
+    pub(crate) fn with_added(self, added: f32) -> Self {
+        Self { added, ..self }
+    }
+
+    /// The part `rows` of its first dimension, if it has them and they are whole bytes in their order.
+    pub(crate) fn of_rows(mut self, rows: Range<usize>) -> Option<Self> {
+        let all = *self.shape.first().filter(|all| rows.start <= rows.end && rows.end <= **all)?;
+        if self.interleaved.is_some() || all == 0 || !self.bytes.len().is_multiple_of(all) {
+            return None;
+        }
+        let length = self.bytes.len() / all;
+        self.shape[0] = rows.len();
+        self.bytes = self.bytes.slice(rows.start * length..rows.end * length);
+        Some(self)
     }
 
     /// The Hugging Face name.
@@ -95,6 +119,9 @@ impl Tensor {
                 }
             }
         }
+        if self.added != 0.0 {
+            out.iter_mut().for_each(|value| *value += self.added);
+        }
     }
 
     /// All elements. Meant for vectors and tests: a matrix is better decoded in parts.
@@ -104,20 +131,21 @@ impl Tensor {
         out
     }
 
-    /// The bytes of the whole tensor in the memory map, if they are in the order of rows that [`Tensor::decode_rows`]
-    /// gives.
+    /// The bytes of the whole tensor in the memory map, if they are the values that [`Tensor::decode_rows`] gives, in its
+    /// order of rows.
     pub fn bytes(&self) -> Option<&Bytes> {
-        self.interleaved.is_none().then_some(&self.bytes)
+        (self.interleaved.is_none() && self.added == 0.0).then_some(&self.bytes)
     }
 
-    /// The stored blocks of one row, for carrying them over as they are. `None` if rows are not contiguous blocks: in
-    /// a permuted vector.
+    /// The stored blocks of one row, for carrying them over as they are. `None` if rows are not contiguous blocks, as
+    /// in a permuted vector, or something is added to them.
     ///
     /// # Panics
     /// If there is no such row.
     pub fn row_bytes(&self, row: usize) -> Option<&[u8]> {
         assert!(row < self.rows(), "row {row} of {}", self.rows());
         let stored = match self.interleaved {
+            _ if self.added != 0.0 => return None,
             None => row,
             Some(_) if self.shape.len() == 1 => return None,
             Some(head_dim) => stored_row(row, head_dim),
@@ -153,6 +181,18 @@ mod tests {
         t.decode_rows(1..3, &mut out);
         assert_eq!(out, [3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
         assert_eq!(t.row_bytes(2).unwrap(), &t.bytes().unwrap()[24..36]);
+    }
+
+    #[test]
+    fn parts_and_what_is_added() {
+        let t = counting(&[4, 3]).of_rows(1..3).unwrap();
+        assert_eq!((t.shape(), t.decode()), (&[2, 3][..], vec![3.0, 4.0, 5.0, 6.0, 7.0, 8.0]));
+        assert_eq!(t.row_bytes(1).unwrap()[..4], 6f32.to_le_bytes());
+        assert_eq!(counting(&[4]).of_rows(2..4).unwrap().decode(), [2.0, 3.0]);
+        assert!(counting(&[4, 3]).of_rows(3..5).is_none());
+        let norm = counting(&[2]).with_added(1.0);
+        assert_eq!(norm.decode(), [1.0, 2.0]);
+        assert!(norm.bytes().is_none() && norm.row_bytes(0).is_none());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Checkpoints of all kinds, right and wrong, through the public face of the crate.
 
+mod architectures;
 mod gguf;
 mod hostile;
 mod smollm2;

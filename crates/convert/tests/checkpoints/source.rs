@@ -153,10 +153,21 @@ fn rope_scaling_in_every_spelling() {
     assert_eq!(linear.scaling, RopeScaling::Linear { factor: 2.0 });
     assert_eq!(scaling(json!({"rope_scaling": null})).unwrap().scaling, RopeScaling::None);
     assert_eq!(scaling(json!({"rope_scaling": {"rope_type": "default"}})).unwrap().scaling, RopeScaling::None);
-    for kind in ["yarn", "dynamic", "longrope"] {
+    for kind in ["yarn", "dynamic", "spiral"] {
         let error = scaling(json!({"rope_scaling": {"rope_type": kind, "factor": 2.0}})).unwrap_err().to_string();
-        contains(&error, &format!("rope scaling {kind:?} is not supported; supported: none, linear, llama3"));
+        contains(&error, &format!("rope scaling {kind:?} is not supported; supported: none, linear, llama3, longrope"));
     }
+    let long = |short: &[f64]| {
+        json!({"rope_scaling": {"type": "su", "short_factor": short, "long_factor": [1.0, 4.0, 16.0]},
+               "original_max_position_embeddings": 32})
+    };
+    let magnitude = (1.0 + 4f64.ln() / 32f64.ln()).sqrt();
+    let (short, longer) = (vec![1.0, 1.5, 2.0], vec![1.0, 4.0, 16.0]);
+    let expected = RopeScaling::Long { short, long: longer, original_context: 32, magnitude };
+    assert_eq!(scaling(long(&[1.0, 1.5, 2.0])).unwrap().scaling, expected);
+    contains(&scaling(long(&[1.0, 1.5])).unwrap_err().to_string(), "`short_factor`: 2 factors; expected 3");
+    let error = scaling(json!({"rope_scaling": {"type": "longrope"}})).unwrap_err().to_string();
+    contains(&error, "`short_factor`: absent");
     contains(&scaling(json!({"rope_scaling": {"type": "linear"}})).unwrap_err().to_string(), "`factor`: absent");
     contains(&scaling(json!({"rope_theta": "big"})).unwrap_err().to_string(), "expected a finite number");
 }
@@ -189,11 +200,11 @@ fn what_is_not_supported_is_named() {
         let folder = folder(|config| config.as_object_mut().unwrap().extend(change.as_object().unwrap().clone()));
         error(folder.path())
     };
-    let supported = "supported: llama, mistral (";
-    let gemma = with(json!({"architectures": ["Gemma2ForCausalLM"]}));
-    contains(&gemma, "architecture \"Gemma2ForCausalLM\" is not supported");
-    contains(&gemma, supported);
-    contains(&with(json!({"architectures": null, "model_type": "qwen3"})), "architecture \"qwen3\"");
+    let supported = "supported: llama, mistral, smollm3, qwen2, qwen3, gemma2, gemma3, phi3, olmo2 (";
+    let mamba = with(json!({"architectures": ["MambaForCausalLM"]}));
+    contains(&mamba, "architecture \"MambaForCausalLM\" is not supported");
+    contains(&mamba, supported);
+    contains(&with(json!({"architectures": null, "model_type": "qwen3_moe"})), "architecture \"qwen3_moe\"");
     contains(&with(json!({"hidden_act": "gelu"})), "activation \"gelu\"");
     contains(&with(json!({"quantization_config": {"quant_method": "gptq"}})), "quantization \"gptq\"");
     contains(&with(json!({"partial_rotary_factor": 0.5})), "partial rotary");
@@ -207,7 +218,7 @@ fn what_is_not_supported_is_named() {
 
     let model = TinyLlama::new();
     let gguf = |file: GgufBuilder| Source::from_gguf(Gguf::parse(file.build()).unwrap()).unwrap_err().to_string();
-    contains(&gguf(GgufBuilder::new(3).str("general.architecture", "gemma3")), "architecture \"gemma3\"");
+    contains(&gguf(GgufBuilder::new(3).str("general.architecture", "rwkv7")), "architecture \"rwkv7\"");
     contains(&gguf(model.gguf(3).u32("llama.expert_count", 8)), "mixture of 8 experts");
     contains(
         &gguf(model.gguf(3).tensor_f32("blk.00.attn_q.weight", &[1], &[0.0])),

@@ -1,0 +1,169 @@
+//! A tiny model of each architecture, converted from a Hugging Face folder and from a GGUF file, against the logits that
+//! PyTorch gives (`goldens/archs`, made by `xtask/check/architectures.py`).
+
+mod gguf;
+mod run;
+
+use std::path::{Path, PathBuf};
+
+use anemone_convert::source::family::FAMILIES;
+use anemone_convert::{Conversion, Options, Source, Watch};
+use safetensors::SafeTensors;
+
+use self::run::Model;
+
+/// Positions of the cache: more than the models' windows, and than the context that `phi3_long` was made for first.
+const CONTEXT: usize = 64;
+const PREFILL: usize = 16;
+/// How far a logit may be from PyTorch's, in deviations of the logits: weights are the same half floats, and so is what
+/// rounds keys, values, and the tables of rotations.
+const TOLERANCE: f32 = 0.015;
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../goldens/archs").join(name)
+}
+
+/// Tokens, and the logits after each, a row of the vocabulary's size.
+struct Golden {
+    tokens: Vec<i32>,
+    logits: Vec<Vec<f32>>,
+}
+
+impl Golden {
+    fn read(name: &str, prefix: &str) -> Self {
+        let bytes = std::fs::read(folder(name).join("golden.safetensors")).unwrap();
+        let file = SafeTensors::deserialize(&bytes).unwrap();
+        let (tokens, logits) =
+            (file.tensor(&format!("{prefix}tokens")).unwrap(), file.tensor(&format!("{prefix}logits")).unwrap());
+        let floats: Vec<f32> = logits.data().as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
+        Self {
+            tokens: tokens.data().as_chunks().0.iter().map(|b| i32::from_le_bytes(*b)).collect(),
+            logits: floats.chunks(logits.shape()[1]).map(<[f32]>::to_vec).collect(),
+        }
+    }
+
+    fn deviation(&self) -> f32 {
+        let all = self.logits.concat();
+        let mean = all.iter().sum::<f32>() / all.len() as f32;
+        (all.iter().map(|l| (l - mean).powi(2)).sum::<f32>() / all.len() as f32).sqrt()
+    }
+}
+
+/// Converts, and compares every position by `decode`, and the last of every piece by `prefill` and both in turns.
+#[track_caller]
+fn same_as_pytorch(source: &Source, name: &str, golden: &Golden, context: usize) {
+    let dest = tempfile::tempdir().unwrap();
+    let options = Options { context: Some(context), prefill: Some(PREFILL), ..Options::default() };
+    Conversion::new(source, &options).unwrap().run(dest.path(), &Watch::default()).unwrap();
+    let model = Model::open(dest.path(), PREFILL);
+    let (n, unit) = (golden.tokens.len(), golden.deviation());
+    let mut worst = (0.0, 0);
+    let mut uneven = vec![5, PREFILL - 5];
+    uneven.extend((PREFILL..n).step_by(PREFILL).map(|start| PREFILL.min(n - start)));
+    for pieces in [vec![1; n], uneven, [vec![PREFILL], vec![1; n - PREFILL]].concat()] {
+        let mut position = 0;
+        for (piece, logits) in pieces.iter().zip(model.feed(&golden.tokens, &pieces)) {
+            position += piece;
+            let expected = &golden.logits[position - 1];
+            assert_eq!(logits.len(), expected.len());
+            let off = logits.iter().zip(expected).map(|(a, b)| (a - b).abs() / unit).fold(0.0, f32::max);
+            if off > worst.0 || off.is_nan() {
+                worst = (off, position - 1);
+            }
+        }
+    }
+    let (off, position) = worst;
+    println!("{name}: off by {off} deviations");
+    assert!(off <= TOLERANCE, "{name}: off by {off} deviations at position {position}");
+}
+
+#[track_caller]
+fn from_folder(name: &str) {
+    let source = Source::open(folder(name)).unwrap();
+    same_as_pytorch(&source, name, &Golden::read(name, ""), CONTEXT);
+}
+
+#[track_caller]
+fn from_gguf(name: &str) {
+    let temporary = tempfile::tempdir().unwrap();
+    let path = temporary.path().join("model.gguf");
+    std::fs::write(&path, gguf::of_folder(&folder(name)).build()).unwrap();
+    let source = Source::open(&path).unwrap();
+    same_as_pytorch(&source, &format!("{name} from GGUF"), &Golden::read(name, ""), CONTEXT);
+}
+
+macro_rules! cases {
+    ($($name:ident $(in $form:ident)?;)*) => {
+        const NAMES: &[&str] = &[$(stringify!($name)),*];
+        $(mod $name {
+            #[test]
+            fn folder() {
+                super::from_folder(stringify!($name));
+            }
+            cases!(@gguf $name $($form)?);
+        })*
+    };
+    (@gguf $name:ident folder_only) => {};
+    (@gguf $name:ident) => {
+        #[test]
+        fn gguf() {
+            super::from_gguf(stringify!($name));
+        }
+    };
+}
+
+cases! {
+    llama;
+    llama_biased;
+    mistral;
+    smollm3;
+    qwen2;
+    // llama.cpp knows no window of Qwen 2, nor another scale of Gemma 2 than its head size.
+    qwen2_sliding in folder_only;
+    qwen3;
+    qwen3_tied;
+    gemma2;
+    gemma2_scaled in folder_only;
+    gemma3;
+    phi3;
+    phi3_long;
+    olmo2;
+    olmo2_grouped;
+}
+
+#[test]
+fn in_short_contexts_longrope_is_another() {
+    let source = Source::open(folder("phi3_long")).unwrap();
+    same_as_pytorch(&source, "phi3_long in short", &Golden::read("phi3_long", "short."), 32);
+}
+
+#[test]
+fn every_family_has_a_golden_and_every_golden_a_test() {
+    let families: Vec<&str> =
+        NAMES.iter().map(|name| Source::open(folder(name)).unwrap().architecture().name).collect();
+    for family in FAMILIES {
+        assert!(families.contains(&family.name), "there is no golden of {}", family.name);
+    }
+    for entry in std::fs::read_dir(folder("")).unwrap() {
+        let name = entry.unwrap().file_name();
+        assert!(NAMES.iter().any(|n| *n == name), "{name:?} is not tested");
+    }
+}
+
+/// What the goldens must span, so that a later one does not narrow it.
+#[test]
+fn the_goldens_span_heads_and_ties() {
+    let configs: Vec<_> = NAMES.iter().map(|name| Source::open(folder(name)).unwrap().config().clone()).collect();
+    for ratio in [1, 3, 4, 8] {
+        assert!(configs.iter().any(|c| c.heads / c.kv_heads == ratio), "{ratio} query heads share a key");
+    }
+    for size in [64, 80, 96, 128, 256] {
+        assert!(configs.iter().any(|c| c.head_dim == size), "heads of {size}");
+    }
+    for tied in [true, false] {
+        assert!(configs.iter().any(|c| c.tie_embeddings == tied), "tied: {tied}");
+    }
+    let windowed = |c: &anemone_convert::source::config::Config| (0..c.layers).filter_map(|i| c.window(i)).max();
+    assert!(configs.iter().filter_map(windowed).count() >= 5, "windows");
+    assert!(configs.iter().filter_map(windowed).all(|window| window < PREFILL), "the sequences pass every window");
+}
