@@ -150,8 +150,10 @@ impl Home {
             bail!("nothing called {name} is cached in {}; cached: {}", self.root.display(), or_nothing(&names));
         };
         // Renamed first, so that a kill half-way through leaves no half a model under its name.
-        fs::create_dir_all(self.tmp())?;
-        let doomed = tempfile::Builder::new().prefix("removed-").tempdir_in(self.tmp())?;
+        let place =
+            || format!("cannot remove {}: it is first moved to {}", cached.path.display(), self.tmp().display());
+        fs::create_dir_all(self.tmp()).with_context(place)?;
+        let doomed = tempfile::Builder::new().prefix("removed-").tempdir_in(self.tmp()).with_context(place)?;
         fs::rename(&cached.path, doomed.path().join("it"))
             .and_then(|()| doomed.close())
             .with_context(|| format!("cannot remove {}", cached.path.display()))?;

@@ -27,6 +27,24 @@ fn every_command_has_help_with_examples() {
 }
 
 #[test]
+fn helps_fit_the_terminal() {
+    for command in ["run", "chat", "convert", "inspect", "predict", "models"] {
+        for columns in [60, 100] {
+            let help = anemone([command, "--help"]).env("COLUMNS", columns.to_string()).ok();
+            let lines: Vec<usize> = help.lines().map(|line| line.chars().count()).collect();
+            assert!(lines.iter().all(|&n| n <= columns), "{command} at {columns}: {help}");
+            // A paragraph that was wrapped twice has a short line in its middle.
+            let torn = help.lines().zip(help.lines().skip(1)).any(|(line, next)| {
+                let word = next.split(' ').next().unwrap_or_default();
+                let flows = |line: &str| !line.is_empty() && !line.starts_with([' ', '\x1b']) && !line.ends_with(':');
+                flows(line) && flows(next) && line.chars().count() + 1 + word.chars().count() <= columns
+            });
+            assert!(!torn, "{command} at {columns}: {help}");
+        }
+    }
+}
+
+#[test]
 fn wrong_arguments_end_with_2() {
     for arguments in [
         &["nonsense"][..],
