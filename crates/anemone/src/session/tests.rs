@@ -1,3 +1,4 @@
+mod laws;
 mod reuse;
 mod stopping;
 mod travel;

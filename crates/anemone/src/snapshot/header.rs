@@ -209,3 +209,48 @@ fn checked(
     }
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// These bytes are in people's files: another result is another version of the format.
+    #[test]
+    fn the_format_is_pinned() {
+        let tensor = CacheTensor { name: "kv".into(), element_bytes: 2, shape: vec![2, 8, 3], axis: 1 };
+        let layout = CacheLayout { package: [7; 32], context: 8, tensors: vec![tensor] };
+        let header = Header { build: "0.1.0".into(), ..Header::new(&layout, &[5, 300]) };
+        let json = format!(
+            r#"{{"build":"0.1.0","package":"{}","context":8,"states":[{{"name":"kv","element_bytes":2,"shape":[2,8,3],"axis":1}}],"position":2,"tokens_sha256":"dd01409e26630cbd9b958a426e600f641cf833b34055fa6d961216d8c4586f32"}}"#,
+            "07".repeat(32)
+        );
+        let mut expected = b"ANEMSNAP\x01\0\0\0".to_vec();
+        expected.extend_from_slice(&(json.len() as u32).to_le_bytes());
+        expected.extend_from_slice(json.as_bytes());
+        expected.extend_from_slice(&0xed7e_f0e4u32.to_le_bytes());
+        expected.extend_from_slice(&[5, 0, 0, 0, 0x2c, 1, 0, 0]);
+        expected.extend_from_slice(&0xc6e4_abbcu32.to_le_bytes());
+        assert_eq!(header.to_bytes(&[5, 300]), expected);
+        assert_eq!(super::super::block_sum(3, b"abc"), 0x3800_4f3du32.to_le_bytes());
+        // Two rows, each of two columns of six bytes, in one block.
+        let blocks: Vec<_> = header.blocks().map(|block| (block.tensor, block.rows, block.bytes)).collect();
+        assert_eq!(blocks, [(0, 0..2, 24)]);
+        assert_eq!(header.end(0), Some(28));
+    }
+
+    #[test]
+    fn large_states_are_in_blocks_of_whole_rows() {
+        let tensor = CacheTensor { name: "kv".into(), element_bytes: 2, shape: vec![7, 4096, 64], axis: 1 };
+        let layout = CacheLayout { package: [7; 32], context: 4096, tensors: vec![tensor] };
+        let blocks = |tokens: usize| {
+            let header = Header::new(&layout, &vec![0; tokens]);
+            let sum: u64 = header.blocks().map(|block| block.bytes as u64 + 4).sum();
+            assert_eq!(header.end(0), Some(sum));
+            header.blocks().map(|block| block.rows.len()).collect::<Vec<_>>()
+        };
+        // A row is 128 bytes for each token.
+        assert_eq!(blocks(4096), [2, 2, 2, 1]);
+        assert_eq!(blocks(1000), [7]);
+        assert_eq!(blocks(0), [7]);
+    }
+}

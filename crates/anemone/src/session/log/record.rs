@@ -219,6 +219,16 @@ mod tests {
         records.iter().skip(1).map(|(_, payload, _)| payload.to_vec()).collect()
     }
 
+    /// These bytes are in people's files: another result is another version of the format.
+    #[test]
+    fn the_format_is_pinned() {
+        let (_folder, path) = log(&[&300u32.to_le_bytes()]);
+        let bytes = std::fs::read(path).unwrap();
+        assert_eq!(bytes[..12], *b"ANEMSLOG\x01\0\0\0");
+        assert_eq!(bytes[12..23], *b"\x02\0\0\0\0\0\0\0\x01{}");
+        assert_eq!(bytes[27..], *b"\x04\0\0\0\x01\0\0\0\x03\x2c\x01\0\0\x36\x38\x30\x74");
+    }
+
     const THREE: [&[u8]; 3] = [b"one", b"", b"three"];
 
     #[test]
