@@ -18,6 +18,7 @@ use crate::net::{CACHE, Net, cache_type};
 use crate::quantize::{Scheme, Watch, Weights};
 use crate::source::{Format, Source};
 use crate::staging::write_synced;
+use crate::tokenizer::{TokenizerFiles, reach};
 use crate::{arch, quantize, staging};
 
 /// The context length of a conversion that does not ask for one, if the model was made for at least as much.
@@ -75,13 +76,17 @@ pub struct Conversion<'s> {
     prefill: usize,
     estimate: Estimate,
     build: arch::Build,
+    tokenizer: Option<TokenizerFiles>,
+    /// Tokens that no text becomes, since the model has no rows for them.
+    unreachable: Vec<String>,
 }
 
 impl<'s> Conversion<'s> {
     /// Checks that the options fit the source.
     ///
     /// # Errors
-    /// [`ConvertError::Options`] if they do not.
+    /// [`ConvertError::Options`] if they do not; [`ConvertError::Tokenizer`] if the tokenizer cannot be understood, or has
+    /// tokens that the model does not know.
     pub fn new(source: &'s Source, options: &Options) -> Result<Self> {
         let c = source.config();
         let trained = c.context_length;
@@ -108,9 +113,14 @@ impl<'s> Conversion<'s> {
                 _ => weight_bytes += 2 * n,
             }
         }
+        let tokenizer = source.has_tokenizer().then(|| source.tokenizer()).transpose()?;
+        let unreachable = match &tokenizer {
+            Some(files) => reach::check(source.path(), &files.json, c.vocab_size)?,
+            None => Vec::new(),
+        };
         let cache_bytes = 2 * cache_type(c, context).elements() as u64;
         let estimate = Estimate { context, trained_context: c.context_length, cache_bytes, weight_bytes, weights };
-        Ok(Self { source, weights: options.weights, prefill, estimate, build })
+        Ok(Self { source, weights: options.weights, prefill, estimate, build, tokenizer, unreachable })
     }
 
     /// What the package will cost.
@@ -124,7 +134,22 @@ impl<'s> Conversion<'s> {
     pub fn notes(&self) -> Vec<String> {
         let speechless = "the source has no tokenizer: its package can be used with `predict`, and be chatted with once \
                           the model's `tokenizer.json` is put beside it";
-        (!self.source.has_tokenizer()).then(|| speechless.to_owned()).into_iter().collect()
+        let mut notes = Vec::new();
+        if self.tokenizer.is_none() {
+            notes.push(speechless.to_owned());
+        }
+        if !self.unreachable.is_empty() {
+            let tokens = self.unreachable.join(", ");
+            notes.push(format!(
+                "the model has no rows for these tokens of its tokenizer, which texts must not use: {tokens}"
+            ));
+        }
+        if self.source.is_part() {
+            notes.push(
+                "the model also reads other things than text; the part that speaks is converted alone".to_owned(),
+            );
+        }
+        notes
     }
 
     /// Converts into the folder `dest`, which appears complete or not at all. A converted model that is there already is
@@ -133,6 +158,7 @@ impl<'s> Conversion<'s> {
     /// # Errors
     /// If the disk is too full, a weight cannot be stored, `watch` says stop, or the system refuses.
     pub fn run(&self, dest: &Path, watch: &Watch) -> Result<()> {
+        crate::finite::check(self.source, watch)?;
         let staging = staging::begin(dest, self.estimate.weight_bytes + SPARE_DISK)?;
         let stopped = |e: ConvertError| if watch.stop.load(Ordering::Relaxed) { ConvertError::Stopped } else { e };
         let manifest = self.write(staging.folder(), watch).map_err(stopped)?;
@@ -146,16 +172,16 @@ impl<'s> Conversion<'s> {
         anemone_mil::encode::write(&model, &package)?;
         let package_sha256 = hex(&anemone_package::Package::open(&package)?.digest()?);
 
-        let tokenizer = self.source.has_tokenizer().then(|| self.source.tokenizer()).transpose()?;
         let mut files = BTreeMap::new();
         let mut add = |name: &str, text: &str| {
             files.insert(name.to_owned(), hex(&Sha256::digest(text)));
             write_synced(&folder.join(name), text.as_bytes())
         };
-        if let Some(tokenizer) = &tokenizer {
+        if let Some(tokenizer) = &self.tokenizer {
             add(bundle::TOKENIZER, &tokenizer.json)?;
         }
-        let tokenizer = tokenizer.unwrap_or_default();
+        let none = TokenizerFiles::default();
+        let tokenizer = self.tokenizer.as_ref().unwrap_or(&none);
         if let Some(template) = &tokenizer.chat_template {
             add(bundle::CHAT_TEMPLATE, template)?;
         }

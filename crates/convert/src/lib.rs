@@ -5,6 +5,7 @@ mod block;
 mod convert;
 pub mod dequantize;
 mod error;
+mod finite;
 mod net;
 pub mod quantize;
 pub mod source;

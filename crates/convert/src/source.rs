@@ -135,6 +135,14 @@ impl Source {
         }
     }
 
+    /// Whether the checkpoint is of a model that also reads pictures or sound, of which the language model is a part.
+    pub fn is_part(&self) -> bool {
+        match &self.store {
+            Store::Gguf { .. } => false,
+            Store::Folder(folder) => folder.config().get("text_config").is_some(),
+        }
+    }
+
     /// A name for the model: that of the GGUF metadata, or of the folder or file.
     pub fn name(&self) -> String {
         if let Store::Gguf { file, .. } = &self.store

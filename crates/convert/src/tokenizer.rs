@@ -10,6 +10,7 @@ mod growth;
 mod limits;
 mod longest;
 mod pre_tokenizer;
+pub(crate) mod reach;
 mod sentencepiece;
 mod unigram;
 mod vocabulary;

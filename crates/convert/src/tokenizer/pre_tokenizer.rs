@@ -41,12 +41,14 @@ const RECIPES: &[Recipe] = &[
         ..PLAIN
     },
     Recipe {
-        names: &["llama-bpe", "llama3", "llama-v3", "falcon3", "pixtral", "dbrx", "smaug-bpe"],
+        names: &["llama-bpe", "llama3", "llama-v3", "falcon3", "pixtral"],
         split: &[LLAMA3],
         ignore_merges: true,
         adds_bos: true,
         ..PLAIN
     },
+    // OLMo 2 and Phi-4 among others.
+    Recipe { names: &["dbrx", "smaug-bpe"], split: &[LLAMA3], ..PLAIN },
     Recipe {
         names: &["gpt-2", "phi-2", "mpt", "olmo", "jais", "gigachat", "exaone4", "trillion", "granite-docling"],
         gpt2: true,
@@ -114,6 +116,7 @@ mod tests {
         for (i, name) in names.iter().enumerate() {
             assert!(!names[..i].contains(name), "{name}");
         }
+        assert!(!adds_bos("dbrx") && !recipe("dbrx").unwrap().ignore_merges);
         assert!(adds_bos("llama-bpe") && !adds_bos("smollm") && !adds_bos("nonsense"));
         assert!(known().contains("smollm, ") && recipe("").is_some() && recipe("nonsense").is_none());
     }

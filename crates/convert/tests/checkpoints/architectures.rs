@@ -11,6 +11,7 @@ use anemone_convert::{Conversion, Options, Source, Watch};
 use safetensors::SafeTensors;
 
 use self::run::Model;
+use crate::support::GgufBuilder;
 
 /// Positions of the cache: more than the models' windows, and than the context that `phi3_long` was made for first.
 const CONTEXT: usize = 64;
@@ -19,8 +20,14 @@ const PREFILL: usize = 16;
 /// rounds keys, values, and the tables of rotations.
 const TOLERANCE: f32 = 0.015;
 
-fn folder(name: &str) -> PathBuf {
+/// The folder of a golden.
+pub(crate) fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../goldens/archs").join(name)
+}
+
+/// A golden as a GGUF file.
+pub(crate) fn gguf_of(name: &str) -> GgufBuilder {
+    gguf::of_folder(&folder(name))
 }
 
 /// Tokens, and the logits after each, a row of the vocabulary's size.
@@ -87,7 +94,7 @@ fn from_folder(name: &str) {
 fn from_gguf(name: &str) {
     let temporary = tempfile::tempdir().unwrap();
     let path = temporary.path().join("model.gguf");
-    std::fs::write(&path, gguf::of_folder(&folder(name)).build()).unwrap();
+    std::fs::write(&path, gguf_of(name).build()).unwrap();
     let source = Source::open(&path).unwrap();
     same_as_pytorch(&source, &format!("{name} from GGUF"), &Golden::read(name, ""), CONTEXT);
 }

@@ -3,6 +3,7 @@
 mod architectures;
 mod gguf;
 mod hostile;
+mod peculiar;
 mod smollm2;
 mod source;
 mod support;

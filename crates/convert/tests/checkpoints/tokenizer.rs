@@ -78,6 +78,11 @@ fn sentencepiece_bpe_without_prefix_and_bytes() {
 }
 
 #[test]
+fn sentencepiece_bpe_with_symbols_for_white_space() {
+    same_as_sentencepiece("llama", "sentencepiece_gemma");
+}
+
+#[test]
 fn sentencepiece_unigram_with_character_map() {
     same_as_sentencepiece("t5", "sentencepiece_unigram");
 }
