@@ -9,6 +9,7 @@ pub mod coremltools;
 pub mod fixtures;
 pub mod fuzz;
 pub mod licences;
+pub mod lint;
 pub mod ops;
 pub mod parity;
 pub mod tidy;

@@ -61,6 +61,8 @@ enum Chore {
     FuzzSeeds,
     /// Write docs/ops.md from the operations.
     Ops,
+    /// Write docs/lint.md from the rules of the linter.
+    Lint,
     /// Write the tiny chat model of goldens/tiny again.
     Fixtures {
         /// Only say what is different from what is there.
@@ -109,6 +111,10 @@ fn main() -> Result<ExitCode> {
         }
         Chore::Ops => {
             xtask::ops::write()?;
+            Vec::new()
+        }
+        Chore::Lint => {
+            xtask::lint::write()?;
             Vec::new()
         }
         Chore::Fixtures { check: true, .. } => xtask::fixtures::check()?,

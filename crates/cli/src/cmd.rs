@@ -8,6 +8,7 @@ use clap::Subcommand;
 mod chat;
 pub(crate) mod convert;
 mod inspect;
+mod lint;
 mod models;
 mod predict;
 mod prefix;
@@ -22,6 +23,7 @@ pub(crate) enum Command {
     Chat(chat::Arguments),
     Convert(convert::Arguments),
     Inspect(inspect::Arguments),
+    Lint(lint::Arguments),
     Predict(predict::Arguments),
     Models(models::Arguments),
     Sessions(sessions::Arguments),
@@ -35,6 +37,7 @@ impl Command {
             Command::Chat(arguments) => chat::run(&arguments),
             Command::Convert(arguments) => convert::run(&arguments),
             Command::Inspect(arguments) => inspect::run(&arguments),
+            Command::Lint(arguments) => lint::run(&arguments),
             Command::Predict(arguments) => predict::run(&arguments),
             Command::Models(arguments) => models::run(&arguments),
             Command::Sessions(arguments) => sessions::run(&arguments),

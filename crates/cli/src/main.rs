@@ -28,6 +28,7 @@ use cmd::Command;
   anemone chat                            a conversation
   anemone convert model.gguf -o model/    make a package whose cache is state
   anemone inspect model/                  what a package holds
+  anemone lint model/ --profile ane       what in it will not run on the Neural Engine
   anemone predict model/ --help           run any package
   anemone models                          what is cached
   anemone sessions                        the conversations that are kept

@@ -6,6 +6,7 @@ mod convert;
 pub mod dequantize;
 mod error;
 mod finite;
+pub mod lint;
 mod net;
 pub mod quantize;
 pub mod source;

@@ -302,15 +302,6 @@ fn other_transpositions_and_shapes_are_left_alone() {
         &square,
         &square,
     );
-    let shared_keys = around(
-        |b, q, k, v| {
-            let s = matmul(b, "scores", q, k, [false, true]);
-            let w = softmax(b, s);
-            matmul(b, "mixed", w, v, [false, false])
-        },
-        &[1, 1, LEN, DIM],
-        &[1, 1, LEN, DIM],
-    );
     let wider_values = around(
         |b, q, k, v| {
             let s = matmul(b, "scores", q, k, [false, true]);
@@ -345,11 +336,32 @@ fn other_transpositions_and_shapes_are_left_alone() {
     report([
         report_one("keys as they are", &keys_as_they_are),
         report_one("values transposed", &values_transposed),
-        report_one("keys shared by all heads", &shared_keys),
         report_one("wider values", &wider_values),
         report_one("rows regrouped", &regrouped),
         report_one("rows dealt out", &dealt),
     ]);
+}
+
+#[test]
+fn one_head_that_a_whole_group_shares_is_spread_by_the_products() {
+    let mut results = Vec::new();
+    for in_state in [false, true] {
+        let mut b = Build::new();
+        let (q, mask) = (b.input("q", &[1, 4, 3, DIM]), b.input("mask", &[1, 1, 3, LEN]));
+        let state = b.state("cache", &[2, 1, LEN, DIM]);
+        let all = b.read("all", state);
+        let mut side = |name: &str, row: i32| match in_state {
+            true => b.slice(name, all, &[row, 0, 0, 0], &[row + 1, 1, n(LEN), n(DIM)]),
+            false => b.input(name, &[1, 1, LEN, DIM]),
+        };
+        let (k, v) = (side("k", 0), side("v", 1));
+        let s = matmul(&mut b, "scores", q, k, [false, true]);
+        let s = b.add("masked", s, mask);
+        let w = softmax(&mut b, s);
+        let out = matmul(&mut b, "mixed", w, v, [false, false]);
+        results.push(check(&b.finish(&[out]), true, &[2, 1, LEN, DIM]).map_err(|e| format!("state {in_state}: {e}")));
+    }
+    report(results);
 }
 
 #[test]

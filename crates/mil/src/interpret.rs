@@ -1,7 +1,7 @@
 //! The interpreter: runs a function one operation after the other, by the operations' plain meaning. Slow, and the
 //! measure of everything faster.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 
 use half::f16;
@@ -80,6 +80,30 @@ pub struct Interpreter<'f> {
     kept: Vec<OnceCell<Tensor>>,
     /// Values that no later operation uses, by operation.
     dead_after: Vec<Vec<ValueId>>,
+    /// Whether half floats are rounded as soon as they are computed.
+    strict: bool,
+    /// Operations that made infinities or NaN of finite operands, by index.
+    overflows: RefCell<BTreeMap<usize, Overflow>>,
+}
+
+/// An operation that made infinities or NaN of finite operands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overflow {
+    /// Its index in the block.
+    pub index: usize,
+    /// Its kind.
+    pub kind: String,
+    /// The result.
+    pub result: String,
+    /// How many runs had it.
+    pub runs: usize,
+}
+
+impl std::fmt::Display for Overflow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let runs = if self.runs == 1 { "a run" } else { "runs" };
+        write!(f, "op {} `{}` (`{}`) was not finite in {} {runs}", self.index, self.kind, self.result, self.runs)
+    }
 }
 
 impl<'f> Interpreter<'f> {
@@ -108,7 +132,21 @@ impl<'f> Interpreter<'f> {
             }
         }
         let kept = function.values.iter().map(|_| OnceCell::new()).collect();
-        Self { function, constants, fixed, kept, dead_after }
+        Self { function, constants, fixed, kept, dead_after, strict: false, overflows: RefCell::default() }
+    }
+
+    /// Rounds every half float as soon as it is computed, as hardware does that computes in half floats. (Sums within one
+    /// operation stay in single floats.) What then overflows is told by [`Interpreter::overflows`].
+    #[must_use]
+    pub fn strict(mut self) -> Self {
+        self.strict = true;
+        self
+    }
+
+    /// Of a [strict](Interpreter::strict) interpreter: the operations that made infinities or NaN of finite operands so far.
+    #[must_use]
+    pub fn overflows(&self) -> Vec<Overflow> {
+        self.overflows.borrow().values().cloned().collect()
     }
 
     /// Zeroed states.
@@ -179,7 +217,14 @@ impl<'f> Interpreter<'f> {
             return Ok(());
         }
         let bound = self.bind(known, op, values, states)?;
-        let results = self.apply(known, op, &bound)?;
+        let mut results = self.apply(known, op, &bound)?;
+        if self.strict {
+            results.iter_mut().for_each(round);
+            let pure = known.effect() == Effect::Pure;
+            if pure && results.iter().any(|t| !finite(t)) && bound_values(op).all(|id| self.is_finite(id, values)) {
+                self.note_overflow(index, op);
+            }
+        }
         match known.effect() {
             Effect::WriteState => {
                 let written = op.args("data").first().and_then(value_of);
@@ -277,6 +322,17 @@ impl<'f> Interpreter<'f> {
         Ok(self.kept[id.index()].get_or_init(|| t))
     }
 
+    fn is_finite(&self, id: ValueId, values: &[Option<Tensor>]) -> bool {
+        // Text has no tensor.
+        self.tensor(id, values).map_or(true, finite)
+    }
+
+    fn note_overflow(&self, index: usize, op: &Operation) {
+        let result = op.outputs.first().map_or_else(String::new, |&v| self.function.value(v).name.clone());
+        let first = || Overflow { index, kind: op.name_of_kind.clone(), result, runs: 0 };
+        self.overflows.borrow_mut().entry(index).or_insert_with(first).runs += 1;
+    }
+
     fn state_name(&self, op: &Operation) -> Option<&'f str> {
         op.args("input").first().and_then(value_of).map(|id| self.function.value(id).name.as_str())
     }
@@ -286,6 +342,19 @@ fn value_of(arg: &Argument) -> Option<ValueId> {
     match arg {
         Argument::Value(id) => Some(*id),
         Argument::Literal(_) => None,
+    }
+}
+
+/// The values that an operation takes.
+fn bound_values(op: &Operation) -> impl Iterator<Item = ValueId> + '_ {
+    op.inputs.iter().flat_map(|(_, args)| args).filter_map(value_of)
+}
+
+/// Whether every floating element is a number.
+fn finite(t: &Tensor) -> bool {
+    match &t.data {
+        Buffer::F32(v) => v.iter().all(|x| x.is_finite()),
+        _ => true,
     }
 }
 
@@ -349,6 +418,27 @@ mod tests {
         let out = Interpreter::new(&f).run(&inputs, &mut Tensors::new()).unwrap();
         assert_eq!(out["y"].as_f32().unwrap(), [4096.0]);
         assert_eq!(out["z"].as_f32().unwrap(), [1.0]);
+    }
+
+    #[test]
+    fn a_strict_interpreter_rounds_every_half_float_and_tells_what_overflows() {
+        let mut b = FunctionBuilder::new(Opset::CoreML8);
+        let x = b.input("x", TensorType::fixed(DType::F16, &[1]));
+        let square = b.op("mul", "square", &[("x", x.into()), ("y", x.into())]).unwrap();
+        let root = b.op("sqrt", "root", &[("x", square.into())]).unwrap();
+        let f = b.finish(&[root]);
+        let inputs = |v: f32| Tensors::from([("x".to_owned(), Tensor::floats(DType::F16, &[1], &[v]))]);
+        let strict = Interpreter::new(&f).strict();
+        let root = |run: &Interpreter<'_>, v: f32| {
+            run.run(&inputs(v), &mut Tensors::new()).unwrap()["root"].as_f32().unwrap()[0]
+        };
+        assert_eq!(root(&strict, 16.0), 16.0);
+        assert!(strict.overflows().is_empty());
+        assert_eq!(root(&strict, 300.0), f32::INFINITY);
+        let found = strict.overflows();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!((found[0].kind.as_str(), found[0].result.as_str(), found[0].runs), ("mul", "square", 1));
+        assert_eq!(root(&Interpreter::new(&f), 300.0), 300.0);
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod convert;
 mod documented;
 mod help;
 mod inspect;
+mod lint;
 mod models;
 mod predict;
 mod run;

@@ -85,7 +85,10 @@ impl Fused for Attention {
         else {
             return None;
         };
-        let fits = batch_q == batch_k && batch_q == batch_v && dim == dim_k && dim == dim_v && len == len_v;
+        // Keys of one head may meet the queries of a whole group, spread by the products.
+        let spread = elements(batch_k) == 1 && batch_k == batch_v;
+        let together = spread || batch_q == batch_k && batch_q == batch_v;
+        let fits = together && dim == dim_k && dim == dim_v && len == len_v;
         if !fits || shape(key) != shape(value) || *dim == 0 || *len == 0 {
             return None;
         }

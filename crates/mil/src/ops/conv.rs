@@ -5,9 +5,12 @@
 use smallvec::smallvec;
 
 use crate::case::Case;
+use crate::constant::Const;
+use crate::lower::{Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
 use crate::ops::support::convolving::{Convolution, Layout, bias};
 use crate::ops::support::elementwise::expect_float;
+use crate::ops::support::pointwise::Pointwise;
 use crate::ops::support::windows;
 use crate::tensor::Tensor;
 use crate::types::{DType, Opset};
@@ -67,6 +70,10 @@ impl Op for Conv {
             conv.run(image, |i| weight[i], bias, out[0].f32s()?);
         }
         Ok(())
+    }
+
+    fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
+        Some(Box::new(Pointwise::new(x, LAYOUT)?))
     }
 
     fn cases(&self) -> Vec<Case> {
@@ -240,6 +247,28 @@ impl Op for Conv {
                 )
                 .input("weight", Tensor::floats(DType::F16, &[2, 3, 1, 1], &[-3.0, -1.0, -1.0, -2.0, 4.0, 3.0]))
                 .expect(Tensor::floats(DType::F16, &[1, 2, 1, 4], &[-8.0, -14.0, 3.0, 19.0, -7.0, -4.0, -11.0, -16.0])),
+            Case::new("a constant matrix over one position of two images")
+                .input("x", Tensor::floats(DType::F16, &[2, 3, 1, 1], &[3.0, 2.0, -3.0, 4.0, -2.0, 4.0]))
+                .constant("weight", Const::floats(DType::F16, &[2, 3, 1, 1], &[-3.0, -1.0, -1.0, -2.0, 4.0, 3.0]))
+                .constant("bias", Const::floats(DType::F16, &[2], &[1.0, 0.0]))
+                .expect(Tensor::floats(DType::F16, &[2, 2, 1, 1], &[-7.0, -7.0, -13.0, -4.0])),
+            Case::new("a constant matrix over many positions")
+                .input(
+                    "x",
+                    Tensor::floats(
+                        DType::F16,
+                        &[1, 3, 1, 4],
+                        &[3.0, 4.0, 0.0, -4.0, 2.0, -2.0, -2.0, -3.0, -3.0, 4.0, -1.0, -4.0],
+                    ),
+                )
+                .constant("weight", Const::floats(DType::F16, &[2, 3, 1, 1], &[-3.0, -1.0, -1.0, -2.0, 4.0, 3.0]))
+                .constant("bias", Const::floats(DType::F16, &[2], &[0.5, -1.0]))
+                .expect(Tensor::floats(DType::F16, &[1, 2, 1, 4], &[-7.5, -13.5, 3.5, 19.5, -8.0, -5.0, -12.0, -17.0])),
+            Case::new("a constant matrix over every other position")
+                .input("x", Tensor::floats(DType::F16, &[1, 1, 3], &[1.0, 2.0, 3.0]))
+                .constant("weight", Const::floats(DType::F16, &[1, 1, 1], &[2.0]))
+                .constant("strides", [2])
+                .expect(Tensor::floats(DType::F16, &[1, 1, 2], &[2.0, 6.0])),
         ]
     }
 }

@@ -18,6 +18,7 @@ pub mod number;
 pub mod palette;
 pub mod picking;
 pub mod pixels;
+pub mod pointwise;
 pub mod pooling;
 pub mod reduce;
 pub mod resizing;

@@ -63,11 +63,11 @@ enum Kind {
 }
 
 impl Matrix {
-    /// Packs a constant of rank 2, or takes it from the cache.
+    /// Packs a constant of rank 2 (further axes of extent 1 do not matter), or takes it from the cache.
     #[must_use]
     pub fn new(packed: &Packed, cache: &PackCache) -> Option<Arc<Self>> {
-        let &[rows, k] = packed.ty().shape.as_slice() else { return None };
-        if rows == 0 || k == 0 || !packed.ty().dtype.is_float() {
+        let &[rows, k, ref ones @ ..] = packed.ty().shape.as_slice() else { return None };
+        if ones.iter().any(|&n| n != 1) || rows == 0 || k == 0 || !packed.ty().dtype.is_float() {
             return None;
         }
         match packed {
@@ -102,7 +102,7 @@ impl Matrix {
         let isa = Isa::detect();
         match form {
             Form::Scaled { data, blocks, scale, offset } => {
-                let [row_blocks, column_blocks] = *blocks else { return None };
+                let [row_blocks, column_blocks, ..] = *blocks else { return None };
                 let offset = offset.filter(|o| o.iter().any(|&z| z != 0.0));
                 // Offsets are kept as half floats, of integers that are moved up until they have no sign.
                 let up = match data.ty.dtype {
@@ -144,7 +144,7 @@ impl Matrix {
                 }
             }
             Form::Palette { indices, groups, tables } => {
-                let [row_groups, col_groups] = *groups else { return None };
+                let [row_groups, col_groups, ..] = *groups else { return None };
                 let shape = LutShape { rows, k, bits: indices.ty.dtype.bits(), row_groups, col_groups };
                 if !shape.supported() {
                     return None;

@@ -1,0 +1,31 @@
+//! `blocks-of-weights`: scales that the Neural Engine takes.
+
+use super::look::{Subject, extents};
+use super::{Found, Grades, Rule, Severity};
+
+pub(super) static RULE: Rule = Rule {
+    id: "blocks-of-weights",
+    asks: "Quantized weights have one scale, or one for each output channel",
+    reason: "Weights with a scale for each block do not run on the Neural Engine: they fell to the CPU, or came \
+             out wrong without a word (cosine 0.367 on an iPhone 16 Pro Max).",
+    source: "coremltools#2510 (\"ANE only support per-cout/per-tensor quantization\"), #2600; coreai-models#279",
+    remedy: "Convert with `--weights int8` (a scale for each row) or palettes.",
+    grades: Grades::ane(Severity::Error),
+    from: None,
+    check,
+};
+
+fn check(subject: &Subject<'_>, found: &mut Found<'_>) {
+    for look in &subject.functions {
+        for (i, op) in look.function.body.ops.iter().enumerate() {
+            if op.name_of_kind != "constexpr_blockwise_shift_scale" {
+                continue;
+            }
+            let Some(scales) = look.operand_shape(op, "scale") else { continue };
+            // The first axis is that of outputs, of linear layers and of convolutions.
+            if scales.iter().skip(1).any(|&n| n > 1) {
+                found.add(look.at(i), format!("its scales are {}", extents(&scales)));
+            }
+        }
+    }
+}
