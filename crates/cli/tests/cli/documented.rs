@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 use super::support::anemone;
 
-const COMMANDS: [&str; 9] =
-    ["run", "chat", "convert", "inspect", "lint", "predict", "models", "sessions", "prefix"];
+const COMMANDS: [&str; 9] = ["run", "chat", "convert", "inspect", "lint", "predict", "models", "sessions", "prefix"];
 
 /// The command and the flags of a line that runs `anemone`, if it does.
 fn used(line: &str) -> Option<(&str, Vec<&str>)> {
