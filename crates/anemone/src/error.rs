@@ -86,6 +86,42 @@ pub enum Error {
         /// Tokens of the context that must stay free for the answer.
         reserved: usize,
     },
+    /// A message does not fit even without the conversation before it; nothing was changed.
+    #[error(
+        "this message alone is {needed} tokens long, with the system message, and the context holds {context}, of which \
+         {reserved} are kept free for the answer; shorten it, or convert the model with a longer context"
+    )]
+    MessageTooLong {
+        /// Length of the prompt with that message alone, in tokens.
+        needed: usize,
+        /// Capacity of the context, in tokens.
+        context: usize,
+        /// Tokens of the context that must stay free for the answer.
+        reserved: usize,
+    },
+    /// A session's queue is full.
+    #[error("the session is busy: {waiting} requests are waiting, and no more are taken; try again later")]
+    Busy {
+        /// How many requests are waiting.
+        waiting: usize,
+    },
+    /// A prediction of a session panicked, so nothing is known of its state. Other sessions are not affected.
+    #[error(
+        "the session is broken and takes no more requests, since a prediction panicked: {said}; begin a new session"
+    )]
+    Poisoned {
+        /// What the panic said.
+        said: String,
+    },
+    /// A session's handle was closed.
+    #[error("the session was closed and takes no more requests")]
+    Closed,
+    /// The system starts no thread for a session.
+    #[error("no thread can be started for the session: {source}")]
+    Thread {
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// A call asked for something that the conversation doesn't have.
     #[error("{operation}: {problem}")]
     Conversation {

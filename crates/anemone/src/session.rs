@@ -1,6 +1,8 @@
 //! One conversation, kept warm.
 
 mod answer;
+mod earlier;
+mod fit;
 mod keep;
 mod log;
 mod logged;
@@ -8,6 +10,7 @@ mod prompt;
 mod request;
 mod transcript;
 mod turn;
+mod usage;
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -16,12 +19,15 @@ use std::time::SystemTime;
 
 pub use request::{Cancel, Request};
 pub use turn::{Event, StopReason, Turn};
+pub use usage::Usage;
 
-use crate::overflow::Overflow;
+use crate::overflow::{Overflow, Room};
 use crate::{Error, LanguageModel, Message, PackageRunner, Rendering, Result, Runner};
 pub(crate) use log::Reading;
 
 use answer::{Answered, Opening, answer};
+use earlier::{Draft, Earlier, head, shown};
+use fit::{Asked, Fitted};
 use log::Open;
 use logged::Kept;
 use prompt::{Entry, Generated, Prompt, Prompter};
@@ -67,9 +73,12 @@ pub struct Session<R: Runner = PackageRunner> {
     model: Arc<LanguageModel<R>>,
     transcript: Transcript<R>,
     entries: Vec<Entry>,
+    /// What overflows took out.
+    earlier: Arc<Earlier>,
     prompter: Prompter,
     overflow: Overflow,
-    margin: usize,
+    /// None for the default one.
+    margin: Option<usize>,
     /// The time for templates that ask for it. It stays, or the prompt would change and the cache with it.
     began: SystemTime,
     /// The folder that it is kept in.
@@ -87,9 +96,10 @@ impl<R: Runner> Session<R> {
             transcript: Transcript::new(&model.runner)?,
             model,
             entries: Vec::new(),
+            earlier: Arc::default(),
             prompter: Prompter::default(),
             overflow: Overflow::default(),
-            margin: 0,
+            margin: None,
             began: SystemTime::now(),
             kept: None,
             not_sync: PhantomData,
@@ -99,16 +109,17 @@ impl<R: Runner> Session<R> {
     /// Says something as the user and has it answered. `events` gets the text while it comes.
     ///
     /// # Errors
-    /// [`Error::ContextFull`] when the conversation would not fit, [`Error::TemplateRefused`], [`Error::Setting`],
-    /// [`Error::Model`], [`Error::Logits`].
+    /// [`Error::ContextFull`] when the conversation would not fit and is not to be shortened ([`Overflow::Stop`]),
+    /// [`Error::MessageTooLong`], [`Error::TemplateRefused`], [`Error::Setting`], [`Error::Model`], [`Error::Logits`].
     pub fn say(&mut self, text: &str, request: &Request, events: &mut dyn FnMut(Event<'_>)) -> Result<Turn> {
         let mut entries = self.entries.clone();
         entries.push(Entry::new(Message::user(text)));
-        self.answer(entries, request, events)
+        self.answer(Draft { entries, earlier: Arc::clone(&self.earlier) }, request, events)
     }
 
     /// Answers a whole conversation, which then is this session's. Whatever it has in common with what this session held
-    /// before is reused; answers that were generated here are recognized by their text.
+    /// before is reused; answers that were generated here are recognized by their text, and so is what an overflow took
+    /// out of the context, which stays out.
     ///
     /// # Errors
     /// As [`Session::say`].
@@ -131,8 +142,13 @@ impl<R: Runner> Session<R> {
             };
             Entry { message: message.clone(), generated, end: 0 }
         };
-        let entries = messages.iter().map(recognize).collect();
-        self.answer(entries, request, events)
+        let (earlier, begin) = match self.earlier.continued_by(messages) {
+            Some(begin) => (Arc::clone(&self.earlier), begin),
+            None => (Arc::default(), 0),
+        };
+        let head = if begin == 0 { 0 } else { head(messages.iter()) };
+        let entries = messages[..head].iter().chain(&messages[begin..]).map(recognize).collect();
+        self.answer(Draft { entries, earlier }, request, events)
     }
 
     /// Discards the last answer and generates another.
@@ -144,51 +160,52 @@ impl<R: Runner> Session<R> {
         if entries.pop().is_none_or(|last| last.message.role != "assistant") {
             return Err(Error::Conversation { operation: "regenerate", problem: "there is no answer yet".into() });
         }
-        self.answer(entries, request, events)
+        self.answer(Draft { entries, earlier: Arc::clone(&self.earlier) }, request, events)
     }
 
     /// Goes on from tokens instead of messages, without a template: the text follows on that of the prompt. The
-    /// conversation's messages are gone afterwards.
+    /// conversation's messages are gone afterwards. Tokens have no turns that could go, so a prompt that does not fit is
+    /// refused; no margin is kept.
     ///
     /// # Errors
-    /// As [`Session::say`].
+    /// [`Error::ContextFull`] and as [`Session::say`].
     pub fn complete(&mut self, prompt: &[u32], request: &Request, events: &mut dyn FnMut(Event<'_>)) -> Result<Turn> {
-        let admission = (self.overflow, self.margin);
+        let room = Room::new(self.context(), 0);
         let (prompt, opening) = (prompt.to_vec(), Opening::Continuing);
-        self.open_answer("complete", &[], &prompt, Open::Completion)?;
-        let answered = answer(&self.model, &mut self.transcript, prompt, opening, admission, request, events);
+        self.open_answer("complete", &Draft::default(), &prompt, Open::Completion)?;
+        let answered = answer(&self.model, &mut self.transcript, prompt, opening, room, request, events);
         if answered.as_ref().is_ok_and(|answered| !answered.withdrawn) {
             self.entries.clear();
+            self.earlier = Arc::default();
         }
         self.commit_answer("completed");
         Ok(answered?.turn)
     }
 
-    fn answer(
-        &mut self,
-        mut entries: Vec<Entry>,
-        request: &Request,
-        events: &mut dyn FnMut(Event<'_>),
-    ) -> Result<Turn> {
+    fn answer(&mut self, draft: Draft, request: &Request, events: &mut dyn FnMut(Event<'_>)) -> Result<Turn> {
         let rendering = Rendering {
             add_generation_prompt: true,
             tools: request.tools.as_ref(),
             variables: request.variables.as_ref(),
             now: self.began,
         };
-        let model = &self.model;
-        let prompt = self.prompter.prompt(&model.tokenizer, &model.template, &entries, &rendering)?;
+        let (mut draft, prompt, overflowed) = match self.fit(draft, &mut Asked { request, rendering, events })? {
+            Fitted::Ready { draft, prompt, overflowed } => (draft, prompt, overflowed),
+            Fitted::CalledOff(reason) => return Ok(Turn::withdrawn(reason, self.position(), self.context())),
+        };
         let Prompt { tokens, tail, ends } = prompt;
-        let admission = (self.overflow, self.margin);
-        self.open_answer("ask", &entries, &tokens, Open::Answer { before: tail.clone() })?;
-        let answered = answer(&self.model, &mut self.transcript, tokens, Opening::New, admission, request, events);
-        let Answered { turn, start, ends: token_ends, .. } = match answered {
+        let room = self.room();
+        self.open_answer("ask", &draft, &tokens, Open::Answer { before: tail.clone() })?;
+        let answered = answer(&self.model, &mut self.transcript, tokens, Opening::New, room, request, events);
+        let Answered { mut turn, start, ends: token_ends, .. } = match answered {
             Ok(answered) if !answered.withdrawn => answered,
             taken_back => {
                 self.commit("taken back");
                 return Ok(taken_back?.turn);
             }
         };
+        turn.overflow = overflowed;
+        let entries = &mut draft.entries;
         for (entry, end) in ends {
             entries[entry].end = end;
         }
@@ -203,7 +220,7 @@ impl<R: Runner> Session<R> {
             generated: Some(Arc::new(generated)),
             end: self.transcript.tokens().len(),
         });
-        self.entries = entries;
+        (self.entries, self.earlier) = (draft.entries, draft.earlier);
         self.commit_answer("answered");
         Ok(turn)
     }
@@ -243,8 +260,8 @@ impl<R: Runner> Session<R> {
         self.entries.truncate(count);
         // What the rest renders to is what stays; a template that can't render it costs the cache, not the conversation.
         let rendering = Rendering { add_generation_prompt: false, now: self.began, ..Rendering::default() };
-        let model = &self.model;
-        let prompt = self.prompter.prompt(&model.tokenizer, &model.template, &self.entries, &rendering);
+        let (model, shown) = (&self.model, shown(&self.entries, self.earlier.summary.as_deref()));
+        let prompt = self.prompter.prompt(&model.tokenizer, &model.template, &shown, &rendering);
         let kept = prompt.map_or(0, |prompt| common_prefix(self.transcript.tokens(), &prompt.tokens));
         self.transcript.truncate(kept);
         self.commit("rewind");
@@ -279,6 +296,7 @@ impl<R: Runner> Session<R> {
             model: Arc::clone(&self.model),
             transcript: self.transcript.fork(&self.model.runner)?,
             entries: self.entries.clone(),
+            earlier: Arc::clone(&self.earlier),
             prompter: self.prompter.clone(),
             kept: None,
             ..*self
@@ -293,16 +311,38 @@ impl<R: Runner> Session<R> {
         self.transcript.reset(&self.model.runner)?;
         let system = self.entries.first().is_some_and(|first| first.message.role == "system");
         self.entries.truncate(usize::from(system));
+        self.earlier = Arc::default();
         self.prompter = Prompter::default();
         self.began = SystemTime::now();
         self.commit("reset");
         Ok(())
     }
 
-    /// What happens when the conversation outgrows the context, and how many tokens of it stay free for each answer.
-    pub fn set_overflow(&mut self, overflow: Overflow, margin: usize) {
+    /// What happens when the conversation outgrows the context, and how many tokens of it stay free for each answer:
+    /// [`Overflow::default_margin`] if it is none.
+    pub fn set_overflow(&mut self, overflow: Overflow, margin: Option<usize>) {
         self.overflow = overflow;
         self.margin = margin;
+    }
+
+    /// What happens when the conversation outgrows the context.
+    pub fn overflow(&self) -> Overflow {
+        self.overflow
+    }
+
+    /// How many tokens of the context stay free for each answer.
+    pub fn margin(&self) -> usize {
+        self.margin.unwrap_or_else(|| Overflow::default_margin(self.context()))
+    }
+
+    /// What stands for the turns that an overflow took out of the context, if they were summed up.
+    pub fn summary(&self) -> Option<&str> {
+        self.earlier.summary.as_deref()
+    }
+
+    /// The messages that overflows took out of the context: those between the system message and the rest.
+    pub fn dropped(&self) -> &[Message] {
+        &self.earlier.messages
     }
 
     /// The model.
@@ -310,7 +350,7 @@ impl<R: Runner> Session<R> {
         &self.model
     }
 
-    /// The conversation so far.
+    /// The conversation so far, as far as the context holds it; see [`Session::dropped`].
     pub fn messages(&self) -> impl ExactSizeIterator<Item = &Message> {
         self.entries.iter().map(|entry| &entry.message)
     }

@@ -2,7 +2,7 @@
 
 use std::io::{Write, stderr, stdout};
 
-use anemone::{Cancel, Event, Generation, PackageRunner, Request, Session, StopReason, Turn};
+use anemone::{Cancel, Event, Generation, Overflow, Overflowed, PackageRunner, Request, Session, StopReason, Turn};
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -52,6 +52,14 @@ pub(crate) fn show(
                 cancel.cancel();
             }
         }
+        Event::Overflowing { policy, tokens } => {
+            bar.take().iter().for_each(ProgressBar::finish_and_clear);
+            if !as_json {
+                let what = if policy == Overflow::Summarize { "; older turns are being summed up" } else { "" };
+                aside(&format!("(the conversation is {tokens} tokens long now, which is too much{what})"));
+            }
+        }
+        Event::Overflow(overflowed) if !as_json => aside(&told(overflowed)),
         _ => {}
     });
     bar.take().iter().for_each(ProgressBar::finish_and_clear);
@@ -89,6 +97,27 @@ fn reading(total: usize) -> ProgressBar {
     bar
 }
 
+/// What an overflow cost, for people.
+fn told(overflowed: &Overflowed) -> String {
+    let Overflowed { turns_dropped, tokens_before, tokens_after, summary, fallback, .. } = overflowed;
+    let turns =
+        if *turns_dropped == 1 { "the oldest turn".into() } else { format!("the {turns_dropped} oldest turns") };
+    let sizes = format!("{tokens_before} tokens are now {tokens_after}");
+    match (overflowed.policy, summary, fallback) {
+        (Overflow::Summarize, Some(summary), _) => {
+            format!("({turns} summed up, {sizes}: {})", terminal::printable(summary))
+        }
+        (_, _, Some(why)) => format!("({why}, so {turns} dropped; {sizes})"),
+        _ => format!("({turns} dropped; {sizes})"),
+    }
+}
+
+/// A remark on standard error.
+fn aside(note: &str) {
+    let (on, off) = if terminal::colours_on_stderr() { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
+    drop(writeln!(stderr(), "{on}{note}{off}"));
+}
+
 /// Says why an answer ended, where that is not plain to see.
 pub(crate) fn explain(turn: &Turn, how_to_go_on: &str) {
     let note = match turn.stop_reason {
@@ -97,6 +126,5 @@ pub(crate) fn explain(turn: &Turn, how_to_go_on: &str) {
         StopReason::Cancelled => "(stopped)".to_owned(),
         _ => return,
     };
-    let (on, off) = if terminal::colours_on_stderr() { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
-    drop(writeln!(stderr(), "{on}{note}{off}"));
+    aside(&note);
 }

@@ -10,6 +10,7 @@ pub mod home;
 pub mod lines;
 pub mod npy;
 pub mod numbers;
+pub mod room;
 pub mod sampling;
 pub mod tensor_file;
 pub mod units;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::transcript::Transcript;
 use super::{Event, Request, StopReason, Turn};
-use crate::overflow::Overflow;
+use crate::overflow::{Room, stop};
 use crate::{Detokenizer, Error, LanguageModel, Result, Runner, Sampler};
 
 /// An answer that was generated: its text is `turn.text`, its tokens are at the transcript's end.
@@ -31,13 +31,11 @@ pub(super) fn answer<R: Runner>(
     transcript: &mut Transcript<R>,
     prompt: Vec<u32>,
     opening: Opening,
-    admission: (Overflow, usize),
+    room: Room,
     request: &Request,
     events: &mut dyn FnMut(Event<'_>),
 ) -> Result<Answered> {
-    let context = model.runner.context();
-    let (overflow, margin) = admission;
-    overflow.admit(prompt.len(), context, margin)?;
+    stop::admit(prompt.len(), room)?;
     if prompt.is_empty() {
         return Err(Error::Conversation { operation: "generate", problem: "the prompt has no tokens".into() });
     }
@@ -107,6 +105,7 @@ impl<R: Runner> Work<'_, R> {
             position: self.transcript.position(),
             context: self.model.runner.context(),
             stop_reason,
+            overflow: None,
         };
         Ok(Answered { turn, start: self.start, ends, withdrawn: called_off && tokens_generated == 0 })
     }
@@ -145,6 +144,7 @@ impl<R: Runner> Work<'_, R> {
                 return Ok(StopReason::Eos);
             }
             self.transcript.accept(token)?;
+            (self.events)(Event::Token { id: token, generated });
             emit(detokenizer.push(token)?, text, self.events);
             if detokenizer.stopped().is_some() {
                 return Ok(StopReason::StopString);

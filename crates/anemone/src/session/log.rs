@@ -14,17 +14,19 @@ use std::time::SystemTime;
 
 pub(crate) use change::{Begin, Open, from_nanoseconds, nanoseconds};
 
+use super::earlier::{Earlier, head};
 use super::prompt::Entry;
 use crate::disk::Disk;
 use crate::kept::KeepError;
 use crate::{Error, Result};
-use change::{Change, Said};
+use change::{Change, Gone, Said};
 use record::{Kind, Records, Writer};
 
 /// What a conversation is, as a log tells it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Content {
     pub(super) entries: Vec<Entry>,
+    pub(super) earlier: Arc<Earlier>,
     pub(crate) tokens: Vec<u32>,
     /// In nanoseconds since 1970.
     pub(crate) began: u64,
@@ -95,6 +97,7 @@ impl Log {
         &mut self,
         what: &str,
         entries: &[Entry],
+        earlier: &Arc<Earlier>,
         tokens: &[u32],
         began: u64,
         open: Option<Open>,
@@ -104,6 +107,7 @@ impl Log {
         let keep_tokens = super::common_prefix(&self.content.tokens, tokens);
         let same = keep_messages == entries.len().max(self.content.entries.len())
             && keep_tokens == tokens.len().max(self.content.tokens.len())
+            && *earlier == self.content.earlier
             && began == self.content.began;
         if same && open.is_none() && !self.open {
             return Ok(());
@@ -112,6 +116,7 @@ impl Log {
         let change = Change {
             what: what.to_owned(),
             at: nanoseconds(SystemTime::now()) / 1_000_000,
+            gone: (*earlier != self.content.earlier).then(|| Gone::of(earlier, &self.content.earlier)),
             keep_messages,
             messages: entries[keep_messages..].iter().map(Said::of).collect(),
             keep_tokens,
@@ -121,6 +126,7 @@ impl Log {
         };
         let json = serde_json::to_vec(&change).map_err(|e| self.failed(io::Error::other(e)))?;
         self.writer.append(Kind::Change, &json).map_err(|e| self.failed(e))?;
+        self.content.earlier = Arc::clone(earlier);
         self.content.entries.truncate(keep_messages);
         self.content.entries.extend_from_slice(&entries[keep_messages..]);
         self.content.tokens.truncate(keep_tokens);
@@ -202,7 +208,10 @@ impl Reading {
         if change.open.is_some() {
             self.before = self.content.clone();
         }
-        let Content { entries, tokens, began } = &mut self.content;
+        if let Some(gone) = change.gone {
+            self.content.earlier = Arc::new(gone.after(&self.content.earlier)?);
+        }
+        let Content { entries, tokens, began, .. } = &mut self.content;
         entries.truncate(change.keep_messages);
         for said in change.messages {
             entries.push(said.entry()?);
@@ -219,8 +228,10 @@ impl Reading {
         self.open.as_ref().map_or(&[], |(_, start)| &self.content.tokens[*start..])
     }
 
-    /// The conversation's messages.
+    /// The conversation's messages, with those that the context no longer holds.
     pub(crate) fn messages(&self) -> impl Iterator<Item = &crate::Message> {
-        self.content.entries.iter().map(|entry| &entry.message)
+        let messages = self.content.entries.iter().map(|entry| &entry.message);
+        let head = head(messages.clone());
+        messages.clone().take(head).chain(&self.content.earlier.messages).chain(messages.skip(head))
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anemone_package::bundle::hex;
 
 use super::Session;
+use super::earlier::Draft;
 use super::log::{Begin, Log, Open, Reading, from_nanoseconds, nanoseconds};
 use super::prompt::{Entry, Generated};
 use crate::kept::{Held, KeepError, LOG, Notice, Reopened};
@@ -109,10 +110,13 @@ impl<R: Runner> Session<R> {
                 let generated = Some(Arc::new(Generated { text, tokens: unfinished, ends, before }));
                 content.entries.push(Entry { message, generated, end: content.tokens.len() });
             }
-            Some((Open::Completion, _)) if !unfinished.is_empty() => content.entries.clear(),
+            Some((Open::Completion, _)) if !unfinished.is_empty() => {
+                content.entries.clear();
+                content.earlier = Arc::default();
+            }
             _ => {}
         }
-        self.entries = content.entries;
+        (self.entries, self.earlier) = (content.entries, content.earlier);
         self.began = from_nanoseconds(content.began);
         self.transcript.append(&content.tokens);
         Ok(notice)
@@ -145,7 +149,8 @@ impl<R: Runner> Session<R> {
     pub(crate) fn keep_from_now(&mut self, held: Held) -> Result<()> {
         let fail = |source| Error::kept(&held.log(), source);
         let mut log = Log::create(&held.disk, &held.log(), &begin(&self.model)).map_err(fail)?;
-        let told = log.change("begun", &self.entries, self.transcript.tokens(), nanoseconds(self.began), None);
+        let (tokens, began) = (self.transcript.tokens(), nanoseconds(self.began));
+        let told = log.change("begun", &self.entries, &self.earlier, tokens, began, None);
         if let Err(error) = told.and_then(|()| log.sync()) {
             // A session that could not be kept must not be there.
             let _ = held.disk.remove(&held.log());
@@ -157,10 +162,10 @@ impl<R: Runner> Session<R> {
     }
 
     /// Tells the log of a prompt, whose answer follows. Nothing may be shown that it was not told.
-    pub(super) fn open_answer(&mut self, what: &str, entries: &[Entry], prompt: &[u32], open: Open) -> Result<()> {
+    pub(super) fn open_answer(&mut self, what: &str, draft: &Draft, prompt: &[u32], open: Open) -> Result<()> {
         let began = nanoseconds(self.began);
         match self.transcript.log() {
-            Some(log) => log.change(what, entries, prompt, began, Some(open)),
+            Some(log) => log.change(what, &draft.entries, &draft.earlier, prompt, began, Some(open)),
             None => Ok(()),
         }
     }
@@ -168,7 +173,7 @@ impl<R: Runner> Session<R> {
     /// Tells the log what the conversation has become. If that fails, it is told with the next change.
     pub(super) fn commit(&mut self, what: &str) {
         let Some(kept) = &mut self.kept else { return };
-        let told = self.transcript.commit(what, &self.entries, nanoseconds(self.began));
+        let told = self.transcript.commit(what, &self.entries, &self.earlier, nanoseconds(self.began));
         if let Err(error) = &told {
             tracing::warn!("{}: {error}", kept.held.log().display());
         }

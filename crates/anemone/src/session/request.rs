@@ -9,7 +9,14 @@ use crate::Generation;
 
 /// Calls an answer off, from any thread. Clones share one switch; it takes effect within one token.
 #[derive(Clone, Debug, Default)]
-pub struct Cancel(Arc<AtomicBool>);
+pub struct Cancel(Arc<Switch>);
+
+#[derive(Debug, Default)]
+struct Switch {
+    off: AtomicBool,
+    /// Switches that work on this one as well.
+    above: Vec<Cancel>,
+}
 
 impl Cancel {
     /// A switch that is off.
@@ -19,12 +26,17 @@ impl Cancel {
 
     /// Calls off the answer that is being generated, and every later one that is asked for with this switch.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Release);
+        self.0.off.store(true, Ordering::Release);
     }
 
     /// Whether it was called off.
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        self.0.off.load(Ordering::Acquire) || self.0.above.iter().any(Self::is_cancelled)
+    }
+
+    /// A switch that these switches work on as well; it has no effect on them.
+    pub(crate) fn below<'c>(above: impl IntoIterator<Item = &'c Self>) -> Self {
+        Self(Arc::new(Switch { off: AtomicBool::new(false), above: above.into_iter().cloned().collect() }))
     }
 }
 
@@ -50,7 +62,7 @@ impl Request {
     }
 
     /// Why to stop now, if there is a reason.
-    pub(super) fn interrupted(&self) -> Option<StopReason> {
+    pub(crate) fn interrupted(&self) -> Option<StopReason> {
         if self.cancel.is_cancelled() {
             return Some(StopReason::Cancelled);
         }

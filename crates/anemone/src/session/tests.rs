@@ -1,4 +1,5 @@
 mod laws;
+mod overflow;
 mod reuse;
 mod stopping;
 mod travel;
@@ -28,7 +29,9 @@ fn messages(session: &Fake) -> Vec<(String, String)> {
 
 /// The logits of what comes next are those that a fresh session gives after the same tokens.
 fn assert_as_fresh(session: &mut Fake) {
-    let tokens = session.transcript().to_vec();
+    // One more token must have room.
+    let length = session.transcript().len().min(session.context() - 1);
+    let tokens = session.transcript()[..length].to_vec();
     let request = Request::new(Generation { max_tokens: Some(1), ..Generation::default() });
     let mut fresh = Session::new(Arc::clone(session.model())).unwrap();
     fresh.complete(&tokens, &request, &mut |_| {}).unwrap();

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::earlier::Earlier;
 use super::log::Log;
 use super::prompt::Entry;
 use crate::disk::Disk;
@@ -117,6 +118,12 @@ impl<R: Runner> Transcript<R> {
         self.position = before.position;
     }
 
+    /// Makes `tokens` the transcript, of which the cache keeps what it holds.
+    pub(super) fn recall(&mut self, tokens: Vec<u32>) {
+        self.position = self.position.min(common_prefix(&self.tokens, &tokens));
+        self.tokens = tokens;
+    }
+
     /// Appends tokens, which are not read yet.
     pub(super) fn append(&mut self, tokens: &[u32]) {
         self.tokens.extend_from_slice(tokens);
@@ -140,9 +147,15 @@ impl<R: Runner> Transcript<R> {
     }
 
     /// Tells the log, if there is one, what the conversation has become.
-    pub(super) fn commit(&mut self, what: &str, entries: &[Entry], began: u64) -> Result<()> {
+    pub(super) fn commit(
+        &mut self,
+        what: &str,
+        entries: &[Entry],
+        earlier: &Arc<Earlier>,
+        began: u64,
+    ) -> Result<()> {
         let Some(log) = &mut self.log else { return Ok(()) };
-        log.change(what, entries, &self.tokens, began, None)?;
+        log.change(what, entries, earlier, &self.tokens, began, None)?;
         log.sync()
     }
 

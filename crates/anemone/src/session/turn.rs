@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
+use crate::overflow::{Overflow, Overflowed};
+
 /// What happens while an answer is generated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event<'a> {
     /// The prompt is being read: `done` of `total` tokens are in the cache, counting those that were there before.
@@ -15,8 +17,31 @@ pub enum Event<'a> {
         /// Tokens of the whole prompt.
         total: usize,
     },
+    /// The model drew a token of the answer. The text it brings, if any, follows.
+    Token {
+        /// The token.
+        id: u32,
+        /// How many tokens the answer has with it.
+        generated: usize,
+    },
     /// The next piece of the answer's text. All pieces together are [`Turn::text`].
     Text(&'a str),
+    /// The conversation with the new message is `tokens` long and does not fit. What is done about it begins, and may
+    /// take as long as an answer.
+    Overflowing {
+        /// What is to be done.
+        policy: Overflow,
+        /// Tokens of the prompt that does not fit.
+        tokens: usize,
+    },
+    /// A summary of older turns is being generated.
+    Summarizing {
+        /// How many tokens it has so far.
+        tokens: usize,
+    },
+    /// The context no longer holds the whole conversation. This counts once the turn is accepted: after an error, and
+    /// for a turn that is withdrawn, the conversation is as it was before.
+    Overflow(&'a Overflowed),
 }
 
 /// Why an answer ended.
@@ -30,7 +55,8 @@ pub enum StopReason {
     StopString,
     /// The limit of tokens was reached.
     MaxTokens,
-    /// The context is full. The answer so far is part of the conversation.
+    /// The context is full, and generation stopped. The answer so far is part of the conversation; before the next turn
+    /// the [`Overflow`] policy makes room.
     ContextFull,
     /// The caller called it off.
     Cancelled,
@@ -54,7 +80,8 @@ impl StopReason {
 
 /// An answer and what it cost.
 ///
-/// It serializes with the durations in milliseconds, as `first_token_ms` and `per_token_ms`.
+/// It serializes with the durations in milliseconds, as `first_token_ms` and `per_token_ms`, and with `overflow` only if
+/// there was one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn {
     /// The answer.
@@ -75,11 +102,31 @@ pub struct Turn {
     pub context: usize,
     /// Why the answer ended.
     pub stop_reason: StopReason,
+    /// What had to go before the prompt fitted, if it did not.
+    pub overflow: Option<Overflowed>,
+}
+
+impl Turn {
+    /// The account of a request that was called off before anything was done for it.
+    pub(crate) fn withdrawn(stop_reason: StopReason, position: usize, context: usize) -> Self {
+        Self {
+            text: String::new(),
+            tokens_reused: 0,
+            tokens_computed: 0,
+            tokens_generated: 0,
+            first_token: Duration::ZERO,
+            per_token: Duration::ZERO,
+            position,
+            context,
+            stop_reason,
+            overflow: None,
+        }
+    }
 }
 
 impl Serialize for Turn {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("Turn", 9)?;
+        let mut fields = serializer.serialize_struct("Turn", 9 + usize::from(self.overflow.is_some()))?;
         fields.serialize_field("text", &self.text)?;
         fields.serialize_field("tokens_reused", &self.tokens_reused)?;
         fields.serialize_field("tokens_computed", &self.tokens_computed)?;
@@ -89,6 +136,10 @@ impl Serialize for Turn {
         fields.serialize_field("position", &self.position)?;
         fields.serialize_field("context", &self.context)?;
         fields.serialize_field("stop_reason", &self.stop_reason)?;
+        match &self.overflow {
+            Some(overflow) => fields.serialize_field("overflow", overflow)?,
+            None => fields.skip_field("overflow")?,
+        }
         fields.end()
     }
 }
@@ -114,6 +165,7 @@ mod tests {
             position: 5,
             context: 8,
             stop_reason: StopReason::MaxTokens,
+            overflow: None,
         };
         assert_eq!(
             serde_json::to_string(&turn).unwrap(),

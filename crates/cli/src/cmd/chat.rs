@@ -1,6 +1,7 @@
 //! `anemone chat`: a conversation that stays warm.
 
 mod command;
+mod context;
 mod input;
 mod kept;
 mod stats;
@@ -8,7 +9,8 @@ mod stats;
 use std::io::{Write, stdout};
 use std::sync::Arc;
 
-use anemone::{Error, Generation, StopReason, Turn};
+use anemone::{Error, Generation, Overflow, StopReason, Turn};
+use anemone_cli::room::RoomArguments;
 use anemone_cli::sampling::Sampling;
 use anemone_cli::words;
 use anyhow::Result;
@@ -17,7 +19,7 @@ use serde_json::json;
 
 use crate::answer::{self, Conversation};
 use crate::cmd::prefix::{self, System};
-use crate::exit::{Interrupted, Said};
+use crate::exit::{Interrupted, Said, Usage};
 use crate::models::{Choice, Opened};
 use crate::terminal;
 use command::{Command, Line};
@@ -36,15 +38,19 @@ use stats::Stats;
   anemone chat --json < turns.txt
 
 On a terminal: arrow keys edit and recall lines (not written anywhere), Ctrl-C stops an answer and keeps the \
-conversation, Ctrl-D ends it. Commands: /reset /undo /retry /rewind N /save NAME /load NAME /fork NAME /stats \
+conversation, Ctrl-D ends it. Commands: /reset /undo /retry /rewind N /save NAME /load NAME /fork NAME /context /stats \
 /help /quit.
 
 With --session every token is in the conversation's log before it is shown; `anemone sessions` lists what is kept.
 
+When the conversation outgrows the context the model sums up its older turns and goes on with the system message, the \
+summary and the last turns (--overflow has other ways); that is always said. A message that would not fit alone is refused.
+
 Otherwise one line of standard input is one turn; a line that is one of these commands is that command. A line that \
 begins with another word of this kind, such as /rest, is an error and not said to the model; //rest says /rest. With --json \
 each turn prints one object: text, tokens_reused, tokens_computed, tokens_generated, first_token_ms, per_token_ms, \
-position, context, stop_reason. A turn that fails prints one with error, position and context, and the conversation \
+position, context, stop_reason; and, where turns had to go, overflow: policy, tokens_before, tokens_after, \
+turns_dropped, messages_dropped, summary, fallback. A turn that fails prints one with error, position and context, and the conversation \
 goes on.
 
 Exit codes: 0 ended, 1 something failed (of several turns: any), 2 wrong arguments, 130 interrupted.")]
@@ -64,6 +70,8 @@ pub(crate) struct Arguments {
     choice: Choice,
     #[command(flatten)]
     sampling: Sampling,
+    #[command(flatten)]
+    room: RoomArguments,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -82,6 +90,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         session.set_system(system.as_deref());
     }
     session.set_prefixes(Some(Arc::new(prefix::store()?)));
+    let margin = arguments.room.margin(session.context()).map_err(Usage)?;
+    session.set_overflow(arguments.room.overflow.into(), margin);
     Chat {
         session,
         kept,
@@ -135,6 +145,10 @@ impl Chat {
     fn command(&mut self, command: Command) -> Result<()> {
         match command {
             Command::Help => terminal::note(Command::HELP),
+            Command::Context => match self.session.usage() {
+                Ok(usage) => terminal::note(&context::drawn(&usage)),
+                Err(error) => self.fail(&error.to_string())?,
+            },
             Command::Stats => terminal::note(&self.stats.text(&self.session)),
             Command::Reset => {
                 self.session.reset()?;
@@ -182,7 +196,12 @@ impl Chat {
             Ok(turn) => {
                 self.stats.add(&turn);
                 if !self.as_json {
-                    answer::explain(&turn, HOW_TO_GO_ON);
+                    let next = match self.session.overflow() {
+                        Overflow::Summarize => ": older turns are summed up before the next one",
+                        Overflow::DropOldest => ": the oldest turns are dropped before the next one",
+                        _ => HOW_TO_GO_ON,
+                    };
+                    answer::explain(&turn, next);
                 }
                 // Somebody who types goes on; a script is over.
                 if turn.stop_reason == StopReason::Cancelled && !self.typed {

@@ -121,8 +121,8 @@ fn lines_that_cannot_be_taken_cost_only_themselves() {
 fn a_full_context_says_how_to_go_on() {
     let folder = Folder::with_model();
     let model = folder.model();
-    let long = format!("{}\nmore\n/reset\nHello\n", "x".repeat(240));
-    let done = folder.anemone(["chat", &model, "--temperature", "0", "--json"]).stdin(long).run();
+    let long = format!("{}\nmore\n/reset\nHello\n", "x".repeat(215));
+    let done = folder.anemone(["chat", &model, "--temperature", "0", "--json", "--overflow", "stop"]).stdin(long).run();
     let all: Vec<Value> = done.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((done.code, &all[0]["stop_reason"]), (Some(1), &"context_full".into()), "{all:?}");
     assert!(all[1]["error"].as_str().unwrap().contains("/reset begins anew"), "{all:?}");

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
+use super::super::earlier::Earlier;
 use super::super::prompt::{Entry, Generated};
 use crate::Message;
 
@@ -27,6 +28,9 @@ pub(super) struct Change {
     pub(super) what: String,
     /// When, in milliseconds since 1970.
     pub(super) at: u64,
+    /// What an overflow took out of the context; none if as before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) gone: Option<Gone>,
     pub(super) keep_messages: usize,
     pub(super) messages: Vec<Said>,
     pub(super) keep_tokens: usize,
@@ -37,6 +41,29 @@ pub(super) struct Change {
     /// Tokens of an answer follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) open: Option<Open>,
+}
+
+/// What the context no longer holds: so many messages as before, and these after them; and what stands for them all.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Gone {
+    keep: usize,
+    messages: Vec<Message>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    summary: Option<String>,
+}
+
+impl Gone {
+    pub(super) fn of(earlier: &Earlier, before: &Earlier) -> Self {
+        let keep = earlier.messages.iter().zip(&before.messages).take_while(|(a, b)| a == b).count();
+        Self { keep, messages: earlier.messages[keep..].to_vec(), summary: earlier.summary.clone() }
+    }
+
+    /// What it was made of, if it fits what was before.
+    pub(super) fn after(self, before: &Earlier) -> Option<Earlier> {
+        let mut messages = before.messages.get(..self.keep)?.to_vec();
+        messages.extend(self.messages);
+        Some(Earlier { messages, summary: self.summary })
+    }
 }
 
 /// What the tokens that follow are.

@@ -141,6 +141,7 @@ fn a_full_context_ends_an_answer_and_refuses_the_next_message() {
     let mut model = chatml(&[&"x".repeat(100)]);
     model.runner.context = 40;
     let mut session = Session::new(shared(model)).unwrap();
+    session.set_overflow(Overflow::Stop, None);
     let turn = say(&mut session, "hi");
     assert_eq!(turn.stop_reason, StopReason::ContextFull);
     assert_eq!(session.transcript().len(), 40);
@@ -162,9 +163,9 @@ fn a_margin_stays_free() {
     model.runner.context = 60;
     let mut session = Session::new(shared(model)).unwrap();
     let length = encode(&session, "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n").len();
-    session.set_overflow(Overflow::Stop, 60 - length + 1);
+    session.set_overflow(Overflow::Stop, Some(60 - length + 1));
     assert!(matches!(session.say("hi", &Request::default(), &mut |_| {}), Err(Error::ContextFull { .. })));
-    session.set_overflow(Overflow::Stop, 60 - length);
+    session.set_overflow(Overflow::Stop, Some(60 - length));
     assert_eq!(say(&mut session, "hi").text, "ok");
 }
 

@@ -43,13 +43,15 @@ pub(super) enum Command {
     Save(String),
     Load(String),
     Fork(String),
+    Context,
     Stats,
     Help,
     Quit,
 }
 
 impl Command {
-    pub(super) const LIST: &'static str = "there are /reset /undo /retry /rewind /save /load /fork /stats /help /quit";
+    pub(super) const LIST: &'static str =
+        "there are /reset /undo /retry /rewind /save /load /fork /context /stats /help /quit";
 
     pub(super) const HELP: &'static str = "  /reset   forget the conversation and begin with a fresh state
   /undo    take back the last message and its answer
@@ -58,6 +60,7 @@ impl Command {
   /save NAME     keep a copy of the conversation
   /load NAME     go on with another conversation
   /fork NAME     go on with a copy; the conversation so far stays as it is
+  /context what takes up the context, drawn
   /stats   tokens reused and computed, times, position in the context
   /quit    end (so does Ctrl-D)
   Ctrl-C   stop an answer; what was said so far stays
@@ -68,6 +71,7 @@ impl Command {
             "/reset" => Self::Reset,
             "/undo" => Self::Undo,
             "/retry" => Self::Retry,
+            "/context" => Self::Context,
             "/stats" => Self::Stats,
             "/help" | "/?" => Self::Help,
             "/quit" | "/exit" | "/bye" => Self::Quit,

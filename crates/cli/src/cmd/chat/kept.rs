@@ -68,7 +68,8 @@ impl Kept {
         }
         // It must be there: to begin one is another thing.
         self.store.look(name)?;
-        let (other, reopened) = self.store.open(name, Arc::clone(session.model()))?;
+        let (mut other, reopened) = self.store.open(name, Arc::clone(session.model()))?;
+        other.set_overflow(session.overflow(), Some(session.margin()));
         self.checkpoint(session);
         *session = other;
         self.name = Some(name.to_owned());
