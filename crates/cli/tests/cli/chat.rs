@@ -9,7 +9,11 @@ fn chat(folder: &Folder, stdin: impl Into<Vec<u8>>, more: &[&str]) -> Done {
 }
 
 fn turns(folder: &Folder, stdin: impl Into<Vec<u8>>) -> Vec<Value> {
-    let done = chat(folder, stdin, &["--json"]);
+    turns_with(folder, stdin, &[])
+}
+
+fn turns_with(folder: &Folder, stdin: impl Into<Vec<u8>>, more: &[&str]) -> Vec<Value> {
+    let done = chat(folder, stdin, &[&["--json"], more].concat());
     assert_eq!(done.code, Some(0), "{}", done.err);
     done.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -109,7 +113,7 @@ fn lines_that_cannot_be_taken_cost_only_themselves() {
     let all: Vec<Value> = done.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let error = |i: usize| all[i]["error"].as_str().unwrap();
     assert!(error(0).contains("longer") && error(1).contains("UTF-8"), "{all:?}");
-    assert!(error(2).contains("holds 256") && error(2).contains("/reset"), "{all:?}");
+    assert!(error(2).contains("alone is 5005 tokens") && error(2).contains("holds 256"), "{all:?}");
     assert_eq!((&all[2]["position"], &all[2]["context"]), (&0.into(), &256.into()));
     assert_eq!(all[3]["text"], turns(&folder, "Hello\n")[0]["text"]);
     let text = chat(&folder, stdin, &[]);
@@ -127,6 +131,50 @@ fn a_full_context_says_how_to_go_on() {
     assert_eq!((done.code, &all[0]["stop_reason"]), (Some(1), &"context_full".into()), "{all:?}");
     assert!(all[1]["error"].as_str().unwrap().contains("/reset begins anew"), "{all:?}");
     assert_eq!(all[2]["tokens_reused"], 0);
+}
+
+#[test]
+fn a_conversation_that_outgrows_the_context_goes_on_and_says_what_went() {
+    let folder = Folder::with_model();
+    let lines: String = (0..12).map(|n| format!("message {n} of a long conversation\n")).collect();
+    for policy in [&["--overflow", "drop-oldest", "--margin", "40"][..], &[]] {
+        let all = turns_with(&folder, lines.as_str(), policy);
+        assert_eq!(all.len(), 12);
+        let overflows: Vec<&Value> = all.iter().map(|turn| &turn["overflow"]).filter(|o| !o.is_null()).collect();
+        assert!(overflows.len() > 1, "{all:?}");
+        for overflow in overflows {
+            let number = |field: &str| overflow[field].as_u64().unwrap();
+            let margin = if policy.is_empty() { 32 } else { 40 };
+            assert!(number("tokens_before") > 256 - margin && number("tokens_after") <= 256 - margin, "{overflow}");
+            assert_eq!((number("messages_dropped"), &overflow["summary"]), (2 * number("turns_dropped"), &Value::Null));
+            // A model that has nothing to say can't sum up either, which is said.
+            assert_eq!(
+                (&overflow["policy"], overflow["fallback"].is_null()),
+                (&"drop-oldest".into(), !policy.is_empty())
+            );
+        }
+    }
+    let told = chat(&folder, lines.clone(), &["--overflow", "drop-oldest"]);
+    assert!(told.err.contains("which is too much") && told.err.contains("dropped; "), "{}", told.err);
+    let refused = chat(&folder, lines, &["--overflow", "stop"]);
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.err.contains("/reset begins anew"), "{}", refused.err);
+}
+
+#[test]
+fn the_context_is_drawn() {
+    let folder = Folder::with_model();
+    let done = chat(&folder, "Hello\n/context\n", &["--system", "be kind", "--margin", "64"]);
+    let bar = done.err.lines().find(|line| line.trim_start().starts_with('[')).unwrap();
+    let cells = |part: char| bar.chars().filter(|&c| c == part).count();
+    assert!(cells('S') == 3 && cells('Σ') == 0 && cells('▒') > 3 && cells('·') > 40, "{bar}");
+    let mark = done.err.lines().find(|line| line.contains("free for the answer")).unwrap().find('^').unwrap();
+    assert_eq!(mark, 3 + 45, "three quarters: {}", done.err);
+    for row in ["S system          10 tokens", "^ margin          64 tokens", "context        256 tokens"] {
+        assert!(done.err.contains(row), "{row:?}: {}", done.err);
+    }
+    let model = folder.model();
+    folder.anemone(["chat", &model, "--margin", "256"]).fails(2, &["--margin 256 leaves nothing", "256 tokens"]);
 }
 
 #[cfg(unix)]
