@@ -147,13 +147,7 @@ impl<R: Runner> Transcript<R> {
     }
 
     /// Tells the log, if there is one, what the conversation has become.
-    pub(super) fn commit(
-        &mut self,
-        what: &str,
-        entries: &[Entry],
-        earlier: &Arc<Earlier>,
-        began: u64,
-    ) -> Result<()> {
+    pub(super) fn commit(&mut self, what: &str, entries: &[Entry], earlier: &Arc<Earlier>, began: u64) -> Result<()> {
         let Some(log) = &mut self.log else { return Ok(()) };
         log.change(what, entries, earlier, &self.tokens, began, None)?;
         log.sync()
