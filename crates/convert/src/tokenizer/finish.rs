@@ -29,16 +29,29 @@ pub(super) fn finish(file: &Gguf, tokens: &[Token], parts: Parts) -> Result<Stri
     tokenizer.with_pre_tokenizer(parts.pre_tokenizer);
     tokenizer.with_decoder(Some(parts.decoder));
     tokenizer.with_post_processor(around(file, tokens)?);
+    let swallows = swallows_space(file)?;
     let added = tokens.iter().filter_map(|token| {
         let special = match token.kind {
             TokenType::Control | TokenType::Unknown => true,
             TokenType::UserDefined => false,
             TokenType::Normal | TokenType::Unused | TokenType::Byte => return None,
         };
-        Some(AddedToken::from(token.text.as_str(), special).normalized(false))
+        let swallows = swallows && !KEEP_SPACE.contains(&token.text.as_str());
+        Some(AddedToken::from(token.text.as_str(), special).normalized(false).rstrip(swallows))
     });
     tokenizer.add_tokens(added).map_err(wrong)?;
     tokenizer.to_string(false).map_err(wrong)
+}
+
+/// Tokens of Phi-3 that leave the white space behind them alone.
+const KEEP_SPACE: &[&str] = &["<unk>", "<s>", "<|endoftext|>"];
+
+/// Whether added tokens take the white space behind them, as Phi-3's do. GGUF files do not say it; llama.cpp knows it by the
+/// model's name (`llama_vocab::impl::load`). Later models of the architecture have other vocabularies.
+fn swallows_space(file: &Gguf) -> Result<bool> {
+    let metadata = file.metadata();
+    let phi3 = metadata.str("general.architecture")? == Some("phi3");
+    Ok(phi3 && metadata.str("tokenizer.ggml.model")? == Some("llama"))
 }
 
 /// The post-processor that puts the begin and end tokens around a text, if the file asks for them.

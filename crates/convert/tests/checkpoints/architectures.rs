@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anemone_convert::source::family::FAMILIES;
 use anemone_convert::{Conversion, Options, Source, Watch};
 use safetensors::SafeTensors;
+use serde_json::json;
 
 use self::run::Model;
 use crate::support::GgufBuilder;
@@ -56,32 +57,39 @@ impl Golden {
     }
 }
 
-/// Converts, and compares every position by `decode`, and the last of every piece by `prefill` and both in turns.
-#[track_caller]
-fn same_as_pytorch(source: &Source, name: &str, golden: &Golden, context: usize) {
+fn convert(source: &Source, context: usize) -> Model {
     let dest = tempfile::tempdir().unwrap();
     let options = Options { context: Some(context), prefill: Some(PREFILL), ..Options::default() };
     Conversion::new(source, &options).unwrap().run(dest.path(), &Watch::default()).unwrap();
-    let model = Model::open(dest.path(), PREFILL);
-    let (n, unit) = (golden.tokens.len(), golden.deviation());
-    let mut worst = (0.0, 0);
+    Model::open(dest.path(), PREFILL)
+}
+
+/// How far the logits behind each of the pieces are from the golden at most, in deviations, and the position.
+fn worst(model: &Model, golden: &Golden, pieces: &[usize]) -> (f32, usize) {
+    let (unit, mut position, mut worst) = (golden.deviation(), 0, (0.0, 0));
+    for (piece, logits) in pieces.iter().zip(model.feed(&golden.tokens, pieces)) {
+        position += piece;
+        let expected = &golden.logits[position - 1];
+        assert_eq!(logits.len(), expected.len());
+        let off = logits.iter().zip(expected).map(|(a, b)| (a - b).abs() / unit).fold(0.0, f32::max);
+        if off > worst.0 || logits.iter().any(|l| l.is_nan()) {
+            worst = (off, position - 1);
+        }
+    }
+    worst
+}
+
+/// Converts, and compares every position by `decode`, and the last of every piece by `prefill` and both in turns.
+#[track_caller]
+fn same_as_pytorch(source: &Source, name: &str, golden: &Golden, context: usize) {
+    let model = convert(source, context);
+    let n = golden.tokens.len();
     let mut uneven = vec![5, PREFILL - 5];
     uneven.extend((PREFILL..n).step_by(PREFILL).map(|start| PREFILL.min(n - start)));
     for pieces in [vec![1; n], uneven, [vec![PREFILL], vec![1; n - PREFILL]].concat()] {
-        let mut position = 0;
-        for (piece, logits) in pieces.iter().zip(model.feed(&golden.tokens, &pieces)) {
-            position += piece;
-            let expected = &golden.logits[position - 1];
-            assert_eq!(logits.len(), expected.len());
-            let off = logits.iter().zip(expected).map(|(a, b)| (a - b).abs() / unit).fold(0.0, f32::max);
-            if off > worst.0 || off.is_nan() {
-                worst = (off, position - 1);
-            }
-        }
+        let (off, position) = worst(&model, golden, &pieces);
+        assert!(off <= TOLERANCE, "{name}: off by {off} deviations at position {position}, in pieces of {pieces:?}");
     }
-    let (off, position) = worst;
-    println!("{name}: off by {off} deviations");
-    assert!(off <= TOLERANCE, "{name}: off by {off} deviations at position {position}");
 }
 
 #[track_caller]
@@ -173,4 +181,37 @@ fn the_goldens_span_heads_and_ties() {
     let windowed = |c: &anemone_convert::source::config::Config| (0..c.layers).filter_map(|i| c.window(i)).max();
     assert!(configs.iter().filter_map(windowed).count() >= 5, "windows");
     assert!(configs.iter().filter_map(windowed).all(|window| window < PREFILL), "the sequences pass every window");
+}
+
+/// Each setting matters to the goldens: without it, the logits are far off. So a builder that forgot it would be found.
+#[test]
+fn the_goldens_notice_every_peculiarity() {
+    let unscaled = json!({"rope_scaling": null});
+    for (name, change) in [
+        ("llama", unscaled.clone()),
+        ("mistral", json!({"sliding_window": null})),
+        ("smollm3", json!({"no_rope_layers": [1, 1, 1, 1]})),
+        ("qwen2_sliding", json!({"max_window_layers": 0})),
+        ("gemma2", json!({"attn_logit_softcapping": null})),
+        ("gemma2", json!({"final_logit_softcapping": null})),
+        ("gemma2", json!({"layer_types": ["full_attention", "sliding_attention"]})),
+        ("gemma2_scaled", json!({"query_pre_attn_scalar": 64})),
+        ("gemma3", json!({"rope_local_base_freq": 1e6})),
+        ("gemma3", json!({"sliding_window": 9})),
+        ("gemma3", unscaled.clone()),
+        ("phi3_long", unscaled),
+        ("phi3_long", json!({"original_max_position_embeddings": 128})),
+        ("phi3", json!({"sliding_window": 9})),
+    ] {
+        let temporary = tempfile::tempdir().unwrap();
+        let read = |file: &str| std::fs::read(folder(name).join(file)).unwrap();
+        let mut config: serde_json::Value = serde_json::from_slice(&read("config.json")).unwrap();
+        config.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        std::fs::write(temporary.path().join("config.json"), config.to_string()).unwrap();
+        std::fs::write(temporary.path().join("model.safetensors"), read("model.safetensors")).unwrap();
+        let golden = Golden::read(name, "");
+        let model = convert(&Source::open(temporary.path()).unwrap(), CONTEXT);
+        let (off, _) = worst(&model, &golden, &vec![1; golden.tokens.len()]);
+        assert!(off > 2.0 * TOLERANCE, "{name} with {change}: off by {off} deviations only");
+    }
 }

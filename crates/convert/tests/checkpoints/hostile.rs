@@ -1,11 +1,12 @@
 //! Files that were cut short or damaged: an error or a sound result, never a panic, and soon.
 
 use anemone_convert::source::gguf::{Gguf, Value};
-use anemone_convert::{GenerationSettings, Source, TokenizerFiles};
+use anemone_convert::{Conversion, GenerationSettings, Options, Source, TokenizerFiles, Watch};
 use bytes::Bytes;
 use safetensors::{Dtype, tensor::TensorView};
 use serde_json::json;
 
+use crate::architectures::{folder as golden, gguf_of};
 use crate::support::{GgufBuilder, Numbers, TinyLlama};
 
 /// Whatever can be done with a file.
@@ -91,6 +92,71 @@ fn gguf_files_with_damage() {
                 }
             }
             use_all(bytes.into());
+        }
+    }
+}
+
+#[test]
+fn gguf_files_of_other_architectures_with_damage() {
+    let mut numbers = Numbers(17);
+    for name in ["phi3_long", "gemma2_scaled", "olmo2"] {
+        let seed = gguf_of(name).build();
+        use_all(seed.clone());
+        for _ in 0..150 {
+            let mut bytes = seed.to_vec();
+            for _ in 0..=numbers.below(2) {
+                let at = numbers.below(bytes.len().min(3500));
+                bytes[at] = [0, 1, 0x7f, 0xff, numbers.next() as u8][numbers.below(5)];
+            }
+            use_all(bytes.into());
+        }
+    }
+}
+
+/// Settings that no model has: an error, or a model that can be converted.
+#[test]
+fn settings_of_every_wrong_kind() {
+    let wrong = [
+        json!(null),
+        json!(0),
+        json!(1),
+        json!(-1),
+        json!(3),
+        json!(1e-30),
+        json!(1e30),
+        json!(u64::MAX),
+        json!("x"),
+        json!([]),
+        json!([1, 0]),
+        json!({}),
+        json!(true),
+        json!({"rope_type": "longrope", "factor": 0}),
+        json!({"full_attention": {"rope_theta": -1}, "sliding_attention": 3}),
+    ];
+    let more =
+        ["layer_types", "rope_parameters", "sliding_window_pattern", "no_rope_layers", "text_config", "attention_bias"];
+    for name in ["phi3_long", "gemma2_scaled"] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::copy(golden(name).join("model.safetensors"), folder.path().join("model.safetensors")).unwrap();
+        let config: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(golden(name).join("config.json")).unwrap()).unwrap();
+        let keys = config.as_object().unwrap().keys().map(String::as_str);
+        for key in keys.chain(more) {
+            for wrong in &wrong {
+                let mut config = config.clone();
+                config[key] = wrong.clone();
+                std::fs::write(folder.path().join("config.json"), config.to_string()).unwrap();
+                let Ok(source) = Source::open(folder.path()) else { continue };
+                let Ok(conversion) = Conversion::new(&source, &Options { context: Some(32), ..Options::default() })
+                else {
+                    continue;
+                };
+                // Most of what is left only changes a number.
+                if wrong.is_object() || wrong == &json!(1e30) {
+                    let dest = folder.path().join("out");
+                    let _ = conversion.run(&dest, &Watch::default());
+                }
+            }
         }
     }
 }

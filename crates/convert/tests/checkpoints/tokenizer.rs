@@ -106,6 +106,20 @@ fn special_tokens_in_text_and_around_it() {
     assert_eq!(tokenizer.decode(inside.get_ids(), true).unwrap(), "ka<|turn|>");
 }
 
+#[test]
+fn the_tokens_of_phi_3_take_the_space_behind_them() {
+    let data = json("sentencepiece_bpe");
+    let of = |arch: &str, text: &str| {
+        let file = sentencepiece("llama", &data).str("general.architecture", arch).build();
+        let (_, tokenizer) = load(&Gguf::parse(file).unwrap());
+        tokenizer.encode(text, false).unwrap().get_ids().to_vec()
+    };
+    assert_eq!(of("phi3", "<|turn|>\n  ka"), of("phi3", "<|turn|>ka"));
+    assert_eq!(of("phi3", "<|turn|>ka"), of("llama", "<|turn|>ka"));
+    assert_ne!(of("phi3", "<s>\n  ka"), of("phi3", "<s>ka"));
+    assert_ne!(of("llama", "<|turn|>\n  ka"), of("llama", "<|turn|>ka"));
+}
+
 /// The 256 texts of bytes in byte-level vocabularies.
 fn byte_texts() -> Vec<String> {
     let printable = |b: u32| matches!(b, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
