@@ -128,7 +128,7 @@ impl Shelf {
 /// Removes snapshots in all of `folders` until they hold at most `limit` bytes, except `newest`.
 pub(crate) fn trim_all(folders: impl Iterator<Item = PathBuf>, limit: u64, newest: &Path, disk: &dyn Disk) {
     let mut all: Vec<Item> = folders.flat_map(|folder| items(&folder)).collect();
-    all.sort_by(|a, b| b.used.cmp(&a.used));
+    all.sort_by_key(|kept| std::cmp::Reverse(kept.used));
     let mut bytes = all.iter().filter(|item| item.path == newest).map(|item| item.bytes).sum::<u64>();
     for item in all.iter().filter(|item| item.path != newest) {
         bytes += item.bytes;

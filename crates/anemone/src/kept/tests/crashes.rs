@@ -118,7 +118,7 @@ fn a_log_cut_at_any_byte_opens_with_what_it_says() {
         assert!(whole_tokens.starts_with(tokens), "{length}");
         assert!(tokens.len() >= longest || opened.notices.iter().any(|n| matches!(n, Notice::Unanswered { .. })));
         longest = longest.max(tokens.len());
-        assert!(messages(&session).len() % 2 == 0, "{length}");
+        assert!(messages(&session).len().is_multiple_of(2), "{length}");
     }
     assert_eq!(longest, whole_tokens.len());
 }

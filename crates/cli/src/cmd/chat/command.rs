@@ -53,18 +53,18 @@ impl Command {
     pub(super) const LIST: &'static str =
         "there are /reset /undo /retry /rewind /save /load /fork /context /stats /help /quit";
 
-    pub(super) const HELP: &'static str = "  /reset   forget the conversation and begin with a fresh state
-  /undo    take back the last message and its answer
-  /retry   generate the last answer anew
-  /rewind N      go back to the first N messages
-  /save NAME     keep a copy of the conversation
-  /load NAME     go on with another conversation
-  /fork NAME     go on with a copy; the conversation so far stays as it is
-  /context what takes up the context, drawn
-  /stats   tokens reused and computed, times, position in the context
-  /quit    end (so does Ctrl-D)
-  Ctrl-C   stop an answer; what was said so far stays
-  //word   say /word to the model: one slash less";
+    pub(super) const HELP: &'static str = "  /reset       forget the conversation and begin with a fresh state
+  /undo        take back the last message and its answer
+  /retry       generate the last answer anew
+  /rewind N    go back to the first N messages
+  /save NAME   keep a copy of the conversation
+  /load NAME   go on with another conversation
+  /fork NAME   go on with a copy; the conversation so far stays as it is
+  /context     what takes up the context, drawn
+  /stats       tokens reused and computed, times, position in the context
+  /quit        end (so does Ctrl-D)
+  Ctrl-C       stop an answer; what was said so far stays
+  //word       say /word to the model: one slash less";
 
     fn parse(line: &str) -> Option<Self> {
         Some(match line {
