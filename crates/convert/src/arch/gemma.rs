@@ -87,12 +87,21 @@ fn local_rope(head_dim: usize, theta: f64) -> Rope {
     Rope { theta, dimensions: head_dim, scaling: RopeScaling::None }
 }
 
+/// The sums of Gemma's layers leave the range of half floats (65 504) by far, which other programs answer by clipping them.
+/// Here they are kept at 1/64.
+const RESIDUAL_SCALE: f64 = 1.0 / 64.0;
+
+fn scales(config: &mut Config) {
+    config.embedding_scale = (config.hidden_size as f64).sqrt();
+    config.residual_scale = RESIDUAL_SCALE;
+}
+
 fn read_folder(config: &mut Config, json: &Object) -> Result<()> {
     if let Some(listed) = layer_types(json)? {
         config.sliding_layers = listed;
     }
     config.attention_scale = json.f64("query_pre_attn_scalar")?.unwrap_or(256.0).sqrt().recip();
-    config.embedding_scale = (config.hidden_size as f64).sqrt();
+    scales(config);
     if json.bool("use_bidirectional_attention")? == Some(true) {
         let problem = "true, for embeddings of text; only models that generate text are converted";
         return Err(crate::ConvertError::setting(json.path(), "use_bidirectional_attention", problem));
@@ -106,7 +115,7 @@ fn read_gguf(config: &mut Config, _: &Keys<'_>, layers_of_27b: usize) -> Result<
     if config.layers == layers_of_27b && config.heads > 0 {
         config.attention_scale = (config.hidden_size as f64 / config.heads as f64).sqrt().recip();
     }
-    config.embedding_scale = (config.hidden_size as f64).sqrt();
+    scales(config);
     Ok(())
 }
 

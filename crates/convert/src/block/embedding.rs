@@ -8,7 +8,7 @@ use crate::net::{Net, int};
 /// The rows of the embedding for `ids` (1, width), scaled where the model does so: (1, width, hidden size).
 pub(crate) fn embedding(net: &mut Net<'_>, ids: ValueId) -> Result<ValueId> {
     let table = net.matrix("model.embed_tokens.weight")?;
-    let scale = net.config().embedding_scale as f32;
+    let scale = (net.config().embedding_scale * net.config().residual_scale) as f32;
     let rows = net.op("gather", "embedding", &[("x", table.into()), ("indices", ids.into()), ("axis", 0.into())])?;
     if scale == 1.0 {
         return Ok(rows);

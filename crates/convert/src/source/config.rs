@@ -55,6 +55,9 @@ pub struct Config {
     pub logit_softcap: Option<f64>,
     /// What embeddings are multiplied by.
     pub embedding_scale: f64,
+    /// What the sum over the layers is kept multiplied by, a power of two. Only where every layer reads and adds through a
+    /// norm: then the result is the same, and a sum that half floats could not hold can be held.
+    pub residual_scale: f64,
     /// The token that begins a text, if there is one.
     pub bos: Option<u32>,
     /// The tokens that end generation.
@@ -146,6 +149,7 @@ impl Config {
         positive(path, "norm epsilon", self.norm_eps)?;
         positive(path, "attention scale", self.attention_scale)?;
         positive(path, "embedding scale", self.embedding_scale)?;
+        positive(path, "residual scale", self.residual_scale)?;
         for (name, cap) in [("attention softcap", self.attention_softcap), ("logit softcap", self.logit_softcap)] {
             cap.map_or(Ok(()), |cap| positive(path, name, cap))?;
         }

@@ -116,6 +116,7 @@ pub(super) fn read(gguf: &Gguf, generation: &GenerationSettings) -> Result<Confi
         attention_softcap: None,
         logit_softcap: None,
         embedding_scale: 1.0,
+        residual_scale: 1.0,
         bos: generation.bos,
         eos: generation.eos.clone(),
     };

@@ -75,6 +75,7 @@ pub(super) fn read(config: &Object, generation: &GenerationSettings) -> Result<C
         attention_softcap: None,
         logit_softcap: None,
         embedding_scale: 1.0,
+        residual_scale: 1.0,
         bos: generation.bos,
         eos: generation.eos.clone(),
     };

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use anemone_convert::source::family::FAMILIES;
 use anemone_convert::{Conversion, Options, Source, Watch};
-use safetensors::SafeTensors;
+use half::f16;
+use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde_json::json;
 
 use self::run::Model;
@@ -49,12 +50,12 @@ impl Golden {
             logits: floats.chunks(logits.shape()[1]).map(<[f32]>::to_vec).collect(),
         }
     }
+}
 
-    fn deviation(&self) -> f32 {
-        let all = self.logits.concat();
-        let mean = all.iter().sum::<f32>() / all.len() as f32;
-        (all.iter().map(|l| (l - mean).powi(2)).sum::<f32>() / all.len() as f32).sqrt()
-    }
+fn deviation(logits: &[Vec<f32>]) -> f32 {
+    let all = logits.concat();
+    let mean = all.iter().sum::<f32>() / all.len() as f32;
+    (all.iter().map(|l| (l - mean).powi(2)).sum::<f32>() / all.len() as f32).sqrt()
 }
 
 fn convert(source: &Source, context: usize) -> Model {
@@ -66,7 +67,7 @@ fn convert(source: &Source, context: usize) -> Model {
 
 /// How far the logits behind each of the pieces are from the golden at most, in deviations, and the position.
 fn worst(model: &Model, golden: &Golden, pieces: &[usize]) -> (f32, usize) {
-    let (unit, mut position, mut worst) = (golden.deviation(), 0, (0.0, 0));
+    let (unit, mut position, mut worst) = (deviation(&golden.logits), 0, (0.0, 0));
     for (piece, logits) in pieces.iter().zip(model.feed(&golden.tokens, pieces)) {
         position += piece;
         let expected = &golden.logits[position - 1];
@@ -144,6 +145,67 @@ cases! {
     phi3_long;
     olmo2;
     olmo2_grouped;
+}
+
+/// The furthest that any logit of `found` is from `expected`, in deviations of the latter.
+fn furthest(found: &[Vec<f32>], expected: &[Vec<f32>]) -> f32 {
+    let unit = deviation(expected);
+    let off = |(a, b): (&Vec<f32>, &Vec<f32>)| a.iter().zip(b).map(|(a, b)| (a - b).abs() / unit).fold(0.0, f32::max);
+    assert!(found.iter().flatten().all(|l| l.is_finite()));
+    found.iter().zip(expected).map(off).fold(0.0, f32::max)
+}
+
+/// On hardware that rounds every result to half floats, too.
+#[test]
+fn in_half_floats() {
+    let count = 12;
+    for name in NAMES {
+        let golden = Golden::read(name, "");
+        let (logits, overflows) =
+            convert(&Source::open(folder(name)).unwrap(), CONTEXT).feed_half(&golden.tokens[..count]);
+        assert_eq!(overflows, [""; 0], "{name}");
+        let off = furthest(&logits, &golden.logits[..count]);
+        println!("{name} in half floats: off by {off} deviations");
+        assert!(off <= 4.0 * TOLERANCE, "{name}: off by {off} deviations");
+    }
+}
+
+/// What Gemma's layers add up to is too much for half floats; it is kept at a fraction.
+#[test]
+fn sums_beyond_half_floats() {
+    for name in ["gemma2", "gemma3"] {
+        let grow = |name: &str, value: f32| {
+            if name.contains("layernorm") && name.contains("post_") { 20_000.0 * (1.0 + value) - 1.0 } else { value }
+        };
+        let temporary = changed(name, grow);
+        let model = convert(&Source::open(temporary.path()).unwrap(), CONTEXT);
+        let tokens = &Golden::read(name, "").tokens[..8];
+        let (halves, overflows) = model.feed_half(tokens);
+        assert_eq!(overflows, [""; 0], "{name}");
+        let off = furthest(&halves, &model.feed(tokens, &[1; 8]));
+        println!("{name} of large sums in half floats: off by {off} deviations");
+        assert!(off <= 4.0 * TOLERANCE, "{name}: off by {off} deviations");
+    }
+}
+
+/// A golden whose weights are changed.
+fn changed(name: &str, change: impl Fn(&str, f32) -> f32) -> tempfile::TempDir {
+    let temporary = tempfile::tempdir().unwrap();
+    std::fs::copy(folder(name).join("config.json"), temporary.path().join("config.json")).unwrap();
+    let bytes = std::fs::read(folder(name).join("model.safetensors")).unwrap();
+    let file = SafeTensors::deserialize(&bytes).unwrap();
+    let encode = |name: &str, data: &[u8]| -> Vec<u8> {
+        let floats = data.as_chunks().0.iter().map(|b| change(name, f16::from_le_bytes(*b).to_f32()));
+        floats.flat_map(f32::to_le_bytes).collect()
+    };
+    let tensors: Vec<_> = file
+        .tensors()
+        .into_iter()
+        .map(|(name, view)| (encode(&name, view.data()), name, view.shape().to_vec()))
+        .collect();
+    let views = tensors.iter().map(|(d, n, s)| (n.as_str(), TensorView::new(Dtype::F32, s.clone(), d).unwrap()));
+    std::fs::write(temporary.path().join("model.safetensors"), safetensors::serialize(views, None).unwrap()).unwrap();
+    temporary
 }
 
 #[test]

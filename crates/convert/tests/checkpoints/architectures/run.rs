@@ -5,29 +5,47 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anemone_cpu::{Instance, Plan, PlanOptions, Pool, State};
+use anemone_mil::interpret::{Interpreter, Tensors};
 use anemone_mil::lower::PackCache;
-use anemone_mil::{Data, DataMut};
+use anemone_mil::{DType, Data, DataMut, Tensor};
 
-pub(super) struct Model {
+pub(crate) struct Model {
+    program: anemone_mil::model::Model,
     decode: RefCell<Instance>,
     prefill: RefCell<Instance>,
     width: usize,
 }
 
 impl Model {
-    pub(super) fn open(folder: &Path, width: usize) -> Self {
+    pub(crate) fn open(folder: &Path, width: usize) -> Self {
         let model = anemone_mil::load::load(&folder.join("model.mlpackage")).unwrap();
         let cache = PackCache::default();
         let instance = |function: &str| {
             let plan = Plan::new(model.function(Some(function)).unwrap(), &PlanOptions::default(), &cache).unwrap();
             RefCell::new(Instance::new(Arc::new(plan), Pool::new(1)))
         };
-        Self { decode: instance("decode"), prefill: instance("prefill"), width }
+        Self { decode: instance("decode"), prefill: instance("prefill"), width, program: model.clone() }
+    }
+
+    /// Feeds the tokens one by one as hardware would that rounds every result to half floats; the logits after each, and the
+    /// operations that overflowed.
+    pub(crate) fn feed_half(&self, tokens: &[i32]) -> (Vec<Vec<f32>>, Vec<String>) {
+        let interpreter = Interpreter::new(self.program.function(Some("decode")).unwrap()).strict();
+        let mut states = interpreter.fresh_states();
+        let step = |(position, &token): (usize, &i32)| {
+            let inputs = Tensors::from([
+                ("input_ids".to_owned(), Tensor::ints(DType::I32, &[1, 1], &[token])),
+                ("cache_position".to_owned(), Tensor::ints(DType::I32, &[1], &[position as i32])),
+            ]);
+            interpreter.run(&inputs, &mut states).unwrap()["logits"].as_f32().unwrap().to_vec()
+        };
+        let logits = tokens.iter().enumerate().map(step).collect();
+        (logits, interpreter.overflows().iter().map(ToString::to_string).collect())
     }
 
     /// Feeds the tokens to a fresh state in pieces of these lengths; the logits after each. Pieces of one token go to
     /// `decode`.
-    pub(super) fn feed(&self, tokens: &[i32], pieces: &[usize]) -> Vec<Vec<f32>> {
+    pub(crate) fn feed(&self, tokens: &[i32], pieces: &[usize]) -> Vec<Vec<f32>> {
         let mut state = State::new(self.decode.borrow().plan().states().clone());
         let mut position = 0;
         let piece = |&length: &usize| {
