@@ -30,7 +30,7 @@ fn check_tensor(tensor: &Tensor, watch: &Watch) -> Result<()> {
         let end = (start + per_piece).min(rows);
         values.resize((end - start) * columns, 0.0);
         tensor.decode_rows(start..end, values);
-        match values.iter().find(|value| !(value.abs() < LIMIT)) {
+        match values.iter().find(|value| value.is_nan() || value.abs() >= LIMIT) {
             None => Ok(()),
             Some(&value) => Err(ConvertError::Unrepresentable { tensor: tensor.name().to_owned(), value }),
         }

@@ -165,7 +165,6 @@ fn in_half_floats() {
             convert(&Source::open(folder(name)).unwrap(), CONTEXT).feed_half(&golden.tokens[..count]);
         assert_eq!(overflows, [""; 0], "{name}");
         let off = furthest(&logits, &golden.logits[..count]);
-        println!("{name} in half floats: off by {off} deviations");
         assert!(off <= 4.0 * TOLERANCE, "{name}: off by {off} deviations");
     }
 }
@@ -183,7 +182,6 @@ fn sums_beyond_half_floats() {
         let (halves, overflows) = model.feed_half(tokens);
         assert_eq!(overflows, [""; 0], "{name}");
         let off = furthest(&halves, &model.feed(tokens, &[1; 8]));
-        println!("{name} of large sums in half floats: off by {off} deviations");
         assert!(off <= 4.0 * TOLERANCE, "{name}: off by {off} deviations");
     }
 }
