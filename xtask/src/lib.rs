@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+pub mod bench;
 pub mod coremltools;
 pub mod fixtures;
 pub mod fuzz;

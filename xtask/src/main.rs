@@ -80,8 +80,32 @@ enum Chore {
         #[arg(long)]
         checkpoint: Option<std::path::PathBuf>,
     },
+    /// Measure what users feel, on this machine.
+    #[command(subcommand)]
+    Bench(Bench),
     /// Fetch the GGUF file that the references were made from, and print its path.
     Model,
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    /// The time to the first token by turn, beside reading the conversation again; a restore beside reading.
+    Session {
+        /// The folder of a converted model with a context of 4096 or more.
+        model: PathBuf,
+        /// Where session.json and the drawings go [default: docs/bench]
+        #[arg(short, long)]
+        output: Option<PathBuf>,
+        /// Threads [default: all]
+        #[arg(long)]
+        threads: Option<usize>,
+        /// Measure reading everything again in each so many turns only, and in the last.
+        #[arg(long, default_value_t = 1)]
+        every: usize,
+        /// Turns of the long conversation.
+        #[arg(long, default_value_t = 100)]
+        turns: usize,
+    },
 }
 
 fn main() -> Result<ExitCode> {
@@ -132,6 +156,12 @@ fn main() -> Result<ExitCode> {
         }
         Chore::Coremltools { package, checkpoint } => {
             xtask::coremltools::check(&package, checkpoint.as_deref())?.into_iter().collect()
+        }
+        Chore::Bench(Bench::Session { model, output, threads, every, turns }) => {
+            let output = output.unwrap_or_else(|| xtask::root().join("docs/bench"));
+            let (every, turns) = (every.max(1), turns.max(1));
+            let settings = xtask::bench::session::Settings { model, output, threads, every, turns };
+            xtask::bench::session::run(&settings, &mut out)?
         }
         Chore::Model => {
             let model = anemone_cli::acquire::reference_model(&anemone_cli::acquire::Terminal::default())?;
