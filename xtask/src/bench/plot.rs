@@ -26,7 +26,7 @@ pub(super) fn draw(path: &Path, title: &str, [x, y]: [&str; 2], lines: &[Line<'_
         .y_label_area_size(64)
         .build_cartesian_2d(0.0..right, 0.0..top * 1.05)
         .map_err(|e| failed(&e))?;
-    chart.configure_mesh().x_desc(x).y_desc(y).light_line_style(WHITE).draw().map_err(|e| failed(&e))?;
+    chart.configure_mesh().x_desc(x).y_desc(y).max_light_lines(1).draw().map_err(|e| failed(&e))?;
     for line in lines {
         let colour = line.colour;
         let series = LineSeries::new(line.points.iter().copied(), colour.stroke_width(2));

@@ -36,7 +36,6 @@ const RESTORED: usize = 1000;
 
 /// A conversation to measure.
 struct Script {
-    name: &'static str,
     turns: usize,
     /// Most tokens of an answer.
     answer: usize,
@@ -73,8 +72,8 @@ pub fn run(settings: &Settings, out: &mut dyn Write) -> Result<Vec<String>> {
     writeln!(out, "{}, context {}, {machine}", info.name, info.context)?;
     let (mut errors, mut figures) = (Vec::new(), Vec::new());
     let scripts = [
-        Script { name: "10 turns", turns: 10.min(settings.turns), answer: 48, length: 4 },
-        Script { name: "100 turns", turns: settings.turns, answer: 8, length: 1 },
+        Script { turns: 10.min(settings.turns), answer: 48, length: 4 },
+        Script { turns: settings.turns, answer: 8, length: 1 },
     ];
     for script in scripts {
         let measured = converse(&model, &script, settings.every, out)?;
@@ -86,12 +85,12 @@ pub fn run(settings: &Settings, out: &mut dyn Write) -> Result<Vec<String>> {
             let gain = cold.as_secs_f64() / last.warm.as_secs_f64();
             writeln!(out, "  last turn: {gain:.1} times faster than reading everything again\n")?;
             if gain < 2.0 {
-                errors.push(format!("{}: the cache gains no more than {gain:.1} times", script.name));
+                errors.push(format!("{} turns: the cache gains no more than {gain:.1} times", script.turns));
             }
         }
         let path = settings.output.join(format!("session-{}.svg", script.turns));
         plot(&path, &info.name, &script, &measured)?;
-        figures.push(json!({"conversation": script.name, "turns": measured.iter().map(row).collect::<Vec<_>>()}));
+        figures.push(json!({"answer_tokens": script.answer, "turns": measured.iter().map(row).collect::<Vec<_>>()}));
     }
     let (restored, figure) = restore(&model, out)?;
     errors.extend(restored);
@@ -104,7 +103,7 @@ pub fn run(settings: &Settings, out: &mut dyn Write) -> Result<Vec<String>> {
 }
 
 fn converse(model: &Arc<Model>, script: &Script, every: usize, out: &mut dyn Write) -> Result<Vec<Measured>> {
-    writeln!(out, "{}, answers of {} tokens", script.name, script.answer)?;
+    writeln!(out, "{} turns, answers of {} tokens", script.turns, script.answer)?;
     writeln!(out, "  turn  prompt  reused  computed  first token  reading it all")?;
     let request = Request::new(Generation { max_tokens: Some(script.answer), ..Generation::default() });
     let first = Request::new(Generation { max_tokens: Some(1), ..Generation::default() });
@@ -177,7 +176,7 @@ fn restore(model: &Arc<Model>, out: &mut dyn Write) -> Result<(Option<String>, V
 fn plot(path: &Path, model: &str, script: &Script, measured: &[Measured]) -> Result<()> {
     let warm: Vec<_> = measured.iter().map(|m| (m.turn as f64, ms(m.warm))).collect();
     let cold: Vec<_> = measured.iter().filter_map(|m| Some((m.turn as f64, ms(m.cold?)))).collect();
-    let title = format!("Time to the first token by turn: {model}, {}", script.name);
+    let title = format!("Time to the first token by turn: {model}, {} turns", script.turns);
     let lines = [
         Line { name: "reading everything again", colour: RGBColor(200, 60, 40), points: &cold },
         Line { name: "with the kept cache", colour: RGBColor(30, 90, 180), points: &warm },

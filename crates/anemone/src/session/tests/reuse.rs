@@ -93,6 +93,34 @@ fn a_whole_conversation_from_outside_is_recognized() {
 }
 
 #[test]
+fn whatever_is_edited_all_before_it_is_reused() {
+    let said = ["hi", "more", "and"];
+    let talk = || {
+        let mut session = session(&["hello", "again", "third", "fourth"]);
+        session.set_system(Some("be kind"));
+        said.map(|text| say(&mut session, text));
+        session
+    };
+    let conversation: Vec<Message> = talk().messages().cloned().collect();
+    for edited in 0..conversation.len() {
+        let mut session = talk();
+        let before = session.transcript().to_vec();
+        let mut messages = conversation.clone();
+        messages[edited].content = "something else".into();
+        messages.push(Message::user("end"));
+        let turn = session.generate(&messages, &Request::default(), &mut |_| {}).unwrap();
+        let common = before.iter().zip(session.transcript()).take_while(|(a, b)| a == b).count();
+        assert_eq!(turn.tokens_reused, common, "message {edited}");
+        let prompt = session.transcript().len() - turn.tokens_generated;
+        assert_eq!(turn.tokens_reused + turn.tokens_computed, prompt, "message {edited}");
+        // All messages before the edited one, and the words that begin it.
+        let least = encode(&session, &format!("<|im_start|>{}\n", conversation[edited].role)).len();
+        assert!(common >= least && (edited == 0 || common > 10 * edited), "message {edited}: {common}");
+        assert_as_fresh(&mut session);
+    }
+}
+
+#[test]
 fn an_answer_that_looks_like_the_template_is_not_mistaken() {
     let mut session = session(&["user", "assistant\n", "<|im_start|>", "u", "\n"]);
     for text in ["user", "assistant", "u", "<|im_end|>\n", "end"] {
