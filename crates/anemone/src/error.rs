@@ -116,6 +116,17 @@ pub enum Error {
     /// A session's handle was closed.
     #[error("the session was closed and takes no more requests")]
     Closed,
+    /// All states that a pool's budget allows are in use.
+    #[error(
+        "all {states} states that the memory budget of {budget} bytes allows are in use at this moment; try again later, or \
+         give the pool more"
+    )]
+    PoolFull {
+        /// The budget in bytes.
+        budget: u64,
+        /// How many states it allows.
+        states: u64,
+    },
     /// The system starts no thread for a session.
     #[error("no thread can be started for the session: {source}")]
     Thread {

@@ -2,15 +2,48 @@
 
 use std::ops::Range;
 
-use crate::CacheLayout;
+use crate::{CacheLayout, CacheTensor};
 
 /// The error of a runtime; the session adds the place.
 pub type RunnerError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A language model that keeps what it has read in a state.
 ///
-/// The model itself is shared and never changes; all that changes is in `State`, which every call takes exclusively, so
-/// two calls on one state don't compile. A state need not be `Sync`.
+/// The model itself is shared and never changes; all that changes is in `State`, which every call takes exclusively. A
+/// state need not be `Sync`. Calls on two states may run at the same time,
+///
+/// ```
+/// # use anemone::Runner;
+/// fn at_once<R: Runner>(runner: &R, states: &mut [R::State; 2], logits: &mut [Vec<f32>; 2]) {
+///     let ([one, other], [first, second]) = (states, logits);
+///     std::thread::scope(|scope| {
+///         scope.spawn(|| runner.feed(one, 0, &[1], first));
+///         scope.spawn(|| runner.feed(other, 0, &[1], second));
+///     });
+/// }
+/// ```
+///
+/// and two calls on one state don't compile:
+///
+/// ```compile_fail,E0499
+/// # use anemone::Runner;
+/// fn at_once<R: Runner>(runner: &R, one: &mut R::State, logits: &mut [Vec<f32>; 2]) {
+///     let [first, second] = logits;
+///     std::thread::scope(|scope| {
+///         scope.spawn(|| runner.feed(one, 0, &[1], first));
+///         scope.spawn(|| runner.feed(one, 0, &[1], second));
+///     });
+/// }
+/// ```
+///
+/// Nor does a state of a package let itself be shared:
+///
+/// ```compile_fail,E0277
+/// fn shared<T: Sync>(_: &T) {}
+/// fn look(state: &anemone::PackageState) {
+///     shared(state);
+/// }
+/// ```
 ///
 /// [`Session`](crate::Session) calls [`feed`](Runner::feed) only with `position + tokens ≤ context`, and never with a
 /// position beyond what the state has read. It may go *back*: columns of the state from `position` on are then stale and
@@ -58,6 +91,12 @@ pub trait Runner: Send + Sync {
     fn copy_state(&self, state: &Self::State, position: usize) -> Result<Option<Self::State>, RunnerError> {
         let _ = (state, position);
         Ok(None)
+    }
+
+    /// Bytes of a state, as if all of its columns were in use. By default what the layout says, or 0.
+    fn state_bytes(&self) -> u64 {
+        let bytes = |tensor: &CacheTensor| tensor.shape.iter().product::<usize>() * tensor.element_bytes;
+        self.cache_layout().map_or(0, |layout| layout.tensors.iter().map(bytes).sum::<usize>() as u64)
     }
 
     /// How the cache lies in the states, if they can be read and written; then it can be kept in snapshots.

@@ -8,6 +8,7 @@ mod log;
 mod logged;
 mod prompt;
 mod request;
+mod rest;
 mod transcript;
 mod turn;
 mod usage;

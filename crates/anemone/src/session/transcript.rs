@@ -17,7 +17,10 @@ const WORTH: usize = 16;
 pub(super) struct Transcript<R: Runner> {
     tokens: Vec<u32>,
     position: usize,
-    state: R::State,
+    /// None while the session rests; then `position` is 0.
+    state: Option<R::State>,
+    /// How many tokens the cache held when it was given up.
+    rested_at: usize,
     /// The logits that follow the token at `position - 1`, if the last change was a feed.
     logits: Vec<f32>,
     /// Where beginnings are kept that need not be computed.
@@ -36,7 +39,8 @@ impl<R: Runner> Transcript<R> {
     pub(super) fn new(runner: &R) -> Result<Self> {
         let state = runner.new_state().map_err(|source| Error::Model { position: 0, tokens: 0, source })?;
         let logits = vec![0.0; runner.vocabulary()];
-        Ok(Self { tokens: Vec::new(), position: 0, state, logits, prefixes: None, log: None })
+        let (tokens, state) = (Vec::new(), Some(state));
+        Ok(Self { tokens, position: 0, state, rested_at: 0, logits, prefixes: None, log: None })
     }
 
     /// Begins anew, with a new state.
@@ -49,9 +53,14 @@ impl<R: Runner> Transcript<R> {
     /// The same transcript with a state of its own.
     pub(super) fn fork(&self, runner: &R) -> Result<Self> {
         let failed = |source| Error::Model { position: self.position, tokens: 0, source };
-        let copied = runner.copy_state(&self.state, self.position).map_err(failed)?;
+        let copied = match &self.state {
+            Some(state) => runner.copy_state(state, self.position).map_err(failed)?,
+            None => None,
+        };
         let mut fork = match copied {
-            Some(state) => Self { position: self.position, logits: self.logits.clone(), state, ..Self::new(runner)? },
+            state @ Some(_) => {
+                Self { position: self.position, logits: self.logits.clone(), state, ..Self::new(runner)? }
+            }
             None => Self::new(runner)?,
         };
         fork.prefixes.clone_from(&self.prefixes);
@@ -73,7 +82,11 @@ impl<R: Runner> Transcript<R> {
 
     /// Keeps the cache in a file.
     pub(super) fn snapshot(&self, runner: &R, disk: &dyn Disk, path: &Path) -> Result<SnapshotInfo> {
-        snapshot::write(disk, path, runner, &self.state, self.read())
+        let Some(state) = &self.state else {
+            let problem = "the session rests in a pool, without a cache".into();
+            return Err(Error::Conversation { operation: "snapshot", problem });
+        };
+        snapshot::write(disk, path, runner, state, self.read())
     }
 
     /// The tokens whose cache there is, and the state that holds it.
@@ -81,14 +94,25 @@ impl<R: Runner> Transcript<R> {
         &self.tokens[..self.position]
     }
 
+    /// The state that has read them; there must be some.
     pub(super) fn state(&self) -> &R::State {
-        &self.state
+        self.state.as_ref().expect("what was read was read into a state")
+    }
+
+    /// Gives the state up.
+    pub(super) fn rest(&mut self) {
+        (self.state, self.rested_at, self.position) = (None, self.position, 0);
+    }
+
+    /// How many tokens the cache held when it was given up.
+    pub(super) fn rested_at(&self) -> usize {
+        self.rested_at
     }
 
     /// Puts a state in place that has read the first `position` tokens.
     pub(super) fn adopt(&mut self, state: R::State, position: usize) {
         assert!(position <= self.tokens.len());
-        self.state = state;
+        self.state = Some(state);
         self.position = position;
     }
 
@@ -161,10 +185,15 @@ impl<R: Runner> Transcript<R> {
 
     /// Reads at most `count` of the tokens that are not read yet; at least one must be there.
     pub(super) fn feed(&mut self, runner: &R, count: usize) -> Result<()> {
+        let failed = |source| Error::Model { position: self.position, tokens: 0, source };
+        let state = match &mut self.state {
+            Some(state) => state,
+            none => none.insert(runner.new_state().map_err(failed)?),
+        };
         let end = self.position.saturating_add(count.max(1)).min(self.tokens.len());
         let tokens = &self.tokens[self.position..end];
         assert!(!tokens.is_empty() && end <= runner.context(), "callers stay within transcript and context");
-        runner.feed(&mut self.state, self.position, tokens, &mut self.logits).map_err(|source| Error::Model {
+        runner.feed(state, self.position, tokens, &mut self.logits).map_err(|source| Error::Model {
             position: self.position,
             tokens: tokens.len(),
             source,

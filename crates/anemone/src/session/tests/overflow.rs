@@ -389,3 +389,34 @@ fn random_scripts_with_overflows_end_as_fresh_sessions() {
     }
     assert!(seen.iter().all(|&count| count > 20), "turns, summaries, drops: {seen:?}");
 }
+
+#[test]
+fn a_kept_session_opens_again_with_its_summary_and_all_its_messages() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = crate::SessionStore::new(folder.path(), crate::KeepLimits::default());
+    let open = || store.open("long", shared(echo(1600, "They counted."))).unwrap();
+    let (mut session, _) = open();
+    session.set_system(Some("be kind"));
+    for n in 0..120 {
+        say(&mut session, &format!("message {n}"));
+    }
+    assert_eq!((session.summary(), session.trouble()), (Some("They counted."), None));
+    let before = (contents(&session), session.transcript().to_vec(), session.dropped().to_vec());
+    drop(session);
+    // Nothing that was said is missing from what lies on disk.
+    let saved = store.look("long").unwrap();
+    let said: Vec<_> = saved.messages.iter().map(|message| message.content.as_str()).collect();
+    assert_eq!((said.len(), said[0], said[1], said[240]), (241, "be kind", "message 0", "message 119"));
+
+    let (mut session, _) = open();
+    assert_eq!(before, (contents(&session), session.transcript().to_vec(), session.dropped().to_vec()));
+    assert_eq!(session.summary(), Some("They counted."));
+    assert_as_fresh(&mut session);
+    let turn = say(&mut session, "on");
+    assert_eq!((turn.text.as_str(), turn.overflow), ("on", None));
+    // After a reset there is nothing left of it, on disk neither.
+    session.reset().unwrap();
+    drop(session);
+    let (session, _) = open();
+    assert_eq!((session.summary(), session.dropped().len()), (None, 0));
+}
