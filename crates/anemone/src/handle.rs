@@ -13,12 +13,13 @@ use std::thread;
 use async_channel::Receiver;
 
 pub use answer::{Answer, Update};
+pub(crate) use owner::{Lend, Lent};
 pub use task::Pending;
 
-use crate::{Cancel, Error, Message, PackageRunner, Request, Result, Runner, Session};
+use crate::{Cancel, Error, Message, PackageRunner, Pooled, Request, Result, Runner, Session};
 use answer::{Ask, Asking};
 use mailbox::{End, Mailbox, Refused};
-use owner::{Job, Jobs, serve};
+use owner::{Job, Jobs, Own, serve};
 use task::Task;
 
 /// A session that lives on a thread of its own, and takes requests from anywhere: threads, tasks of any executor.
@@ -74,17 +75,37 @@ impl<R: Runner + 'static> SessionHandle<R> {
     /// # Errors
     /// [`Error::Thread`] when the system starts no thread.
     pub fn new(session: Session<R>, queue: usize) -> Result<Self> {
-        let (position, context) = (Arc::new(AtomicUsize::new(session.position())), session.context());
+        let (position, context) = (session.position(), session.context());
+        Self::start(Own(session), position, context, queue)
+    }
+
+    /// As [`SessionHandle::new`], for a session of a pool, which needs a state only while it is asked something. Requests
+    /// wait until the pool's budget allows one.
+    ///
+    /// # Errors
+    /// As [`SessionHandle::new`].
+    pub fn pooled(session: Pooled<R>, queue: usize) -> Result<Self> {
+        let context = session.context();
+        Self::start(session, 0, context, queue)
+    }
+
+    fn start(
+        own: impl Lend<Session<R>> + Send + 'static,
+        position: usize,
+        context: usize,
+        queue: usize,
+    ) -> Result<Self> {
+        let position = Arc::new(AtomicUsize::new(position));
         let jobs = Arc::new(Mailbox::new(queue.max(1)));
         let (back, other_end) = async_channel::bounded(1);
         let inbox = Arc::clone(&jobs);
-        let own = move || {
-            if let Some(session) = serve(&inbox, session) {
+        let work = move || {
+            if let Some(session) = serve(&inbox, own) {
                 // Most handles don't want it back.
                 drop(back.try_send(session));
             }
         };
-        thread::Builder::new().name("anemone-session".into()).spawn(own).map_err(|source| Error::Thread { source })?;
+        thread::Builder::new().name("anemone-session".into()).spawn(work).map_err(|source| Error::Thread { source })?;
         Ok(Self { shared: Arc::new(Shared { jobs, all: Cancel::new(), position, context, back: other_end }) })
     }
 
@@ -158,7 +179,8 @@ impl<R: Runner + 'static> SessionHandle<R> {
         matches!(self.shared.jobs.end(), Some(End::Poisoned(_)))
     }
 
-    /// Takes no more requests from any handle, calls off those that there are, and gives the session back.
+    /// Takes no more requests from any handle, calls off those that there are, and gives the session back (one of a pool is
+    /// then no longer in it).
     ///
     /// # Errors
     /// [`Error::Poisoned`]; [`Error::Closed`] when another handle was closed before.

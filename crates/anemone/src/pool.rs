@@ -163,6 +163,10 @@ impl<R: Runner> Places<R> {
 }
 
 impl<R: Runner> Shared<R> {
+    pub(crate) fn context(&self) -> usize {
+        self.model.runner.context()
+    }
+
     fn with<T>(&self, work: impl FnOnce(&mut Places<R>) -> T) -> T {
         work(&mut self.places.lock().unwrap_or_else(PoisonError::into_inner))
     }

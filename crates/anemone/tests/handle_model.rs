@@ -7,6 +7,7 @@
 #[allow(dead_code, reason = "the scenarios need not use all of it")]
 mod mailbox;
 #[path = "../src/handle/owner.rs"]
+#[allow(dead_code, reason = "nothing here is shared with others")]
 mod owner;
 
 mod sync {
@@ -20,7 +21,7 @@ use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
 
 use mailbox::{End, Mailbox, Refused};
-use owner::{Job, Jobs, serve};
+use owner::{Job, Jobs, Own, serve};
 
 /// What became of a job: told exactly once.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,7 +86,7 @@ fn explore(scenario: impl Fn() + Send + Sync + 'static) {
 
 fn owner(mailbox: &Arc<Jobs<usize>>) -> thread::JoinHandle<Option<usize>> {
     let mailbox = Arc::clone(mailbox);
-    thread::spawn(move || serve(&mailbox, 0))
+    thread::spawn(move || serve(&mailbox, Own(0)))
 }
 
 /// Two callers and a close: what was taken is done, once, in some order; what came too late is told so.

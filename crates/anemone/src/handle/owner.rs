@@ -21,12 +21,43 @@ pub(crate) trait Job<S>: Send {
     fn fail(&mut self, said: &Arc<str>);
 }
 
+/// What an owner has, and lends to one job after the other.
+pub(crate) trait Lend<S> {
+    /// Lends it, if that is possible now; after a moment it may be.
+    fn lend(&mut self, work: &mut dyn FnMut(&mut S)) -> Lent;
+
+    /// Takes it out at the end.
+    fn back(self) -> Option<S>;
+}
+
+/// Whether something was lent.
+pub(crate) enum Lent {
+    Done,
+    NotNow,
+    /// Never again: somebody else panicked with it.
+    Broken(Arc<str>),
+}
+
+/// Something that is the owner's alone.
+pub(crate) struct Own<S>(pub(crate) S);
+
+impl<S> Lend<S> for Own<S> {
+    fn lend(&mut self, work: &mut dyn FnMut(&mut S)) -> Lent {
+        work(&mut self.0);
+        Lent::Done
+    }
+
+    fn back(self) -> Option<S> {
+        Some(self.0)
+    }
+}
+
 /// A mailbox of such jobs.
 pub(crate) type Jobs<S> = Mailbox<Box<dyn Job<S>>>;
 
 /// Does the jobs of `mailbox`. Gives back what they were done with, unless one of them panicked: then nobody can tell what
 /// it is in the middle of.
-pub(crate) fn serve<S>(mailbox: &Jobs<S>, mut subject: S) -> Option<S> {
+pub(crate) fn serve<S>(mailbox: &Jobs<S>, mut subject: impl Lend<S>) -> Option<S> {
     while let Some(mut job) = mailbox.take() {
         // Those who wait in vain are told as soon as that is known, not when their turn comes.
         let mut between = || {
@@ -34,9 +65,19 @@ pub(crate) fn serve<S>(mailbox: &Jobs<S>, mut subject: S) -> Option<S> {
                 over.call_off();
             }
         };
-        let done = catch_unwind(AssertUnwindSafe(|| job.run(&mut subject, &mut between)));
-        if let Err(panic) = done {
-            let said = said(panic.as_ref());
+        let lent = loop {
+            let lent = catch_unwind(AssertUnwindSafe(|| subject.lend(&mut |subject| job.run(subject, &mut between))));
+            match lent {
+                Ok(Lent::NotNow) if job.is_over() => {
+                    job.call_off();
+                    break Lent::Done;
+                }
+                Ok(Lent::NotNow) => between(),
+                Ok(lent) => break lent,
+                Err(panic) => break Lent::Broken(said(panic.as_ref())),
+            }
+        };
+        if let Lent::Broken(said) = lent {
             // First the mailbox: who is told of the panic must find it closed.
             let waiting = mailbox.poison(Arc::clone(&said));
             for mut job in std::iter::once(job).chain(waiting) {
@@ -47,7 +88,7 @@ pub(crate) fn serve<S>(mailbox: &Jobs<S>, mut subject: S) -> Option<S> {
             return None;
         }
     }
-    Some(subject)
+    subject.back()
 }
 
 /// What a panic says.

@@ -364,3 +364,37 @@ fn many_callers_get_their_serial_answers() {
     let session = handle.close().unwrap();
     assert!(session.position() <= session.transcript().len());
 }
+
+/// Eight sessions with handles of their own, in memory for two.
+#[test]
+fn handles_of_pooled_sessions_share_a_budget() {
+    let model = shared(chatml(&["hello", "again", "third"]));
+    let pool = crate::SessionPool::new(Arc::clone(&model), 2 * model.runner.state_bytes(), None).unwrap();
+    let handles: Vec<_> = (0..8).map(|_| SessionHandle::pooled(pool.open().unwrap(), 4).unwrap()).collect();
+    for expected in ["hello", "again", "third"] {
+        let answers: Vec<_> = handles.iter().map(|handle| handle.say("hi", Request::default()).unwrap()).collect();
+        for answer in answers {
+            assert_eq!(answer.wait().unwrap().text, expected);
+        }
+        assert!(pool.counts().resident <= 2, "{:?}", pool.counts());
+    }
+    assert!(pool.counts().evicted >= 3 * 6 && pool.counts().peak_bytes <= pool.budget(), "{:?}", pool.counts());
+    let session = handles[0].clone().close().unwrap();
+    assert_eq!(session.messages().len(), 6);
+    assert_eq!(pool.counts().sessions, 7);
+}
+
+#[test]
+fn who_waits_for_memory_can_be_called_off() {
+    let model = shared(chatml(&["hello", "again"]));
+    let pool = crate::SessionPool::new(Arc::clone(&model), model.runner.state_bytes(), None).unwrap();
+    let [one, other] = [(); 2].map(|()| SessionHandle::pooled(pool.open().unwrap(), 4).unwrap());
+    let gate = Gate::before(&model);
+    let first = one.say("hi", Request::default()).unwrap();
+    gate.wait();
+    let soon = Request { deadline: Some(Instant::now() + Duration::from_millis(20)), ..Request::default() };
+    assert_eq!(other.say("late", soon).unwrap().wait().unwrap().stop_reason, StopReason::Deadline);
+    let second = other.say("more", Request::default()).unwrap();
+    drop(gate);
+    assert_eq!((first.wait().unwrap().text, second.wait().unwrap().text), ("hello".into(), "hello".into()));
+}

@@ -2,8 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use super::Shared;
+use crate::handle::{Lend, Lent};
 use crate::{Error, PackageRunner, Result, Runner, Session};
 
 /// A session, and what the pool knows of it. Only the pool changes that, while it holds its own lock.
@@ -54,8 +56,7 @@ impl<R: Runner> Pooled<R> {
     /// [`Error::PoolFull`] when all states that the budget allows are in use at this moment; [`Error::Poisoned`] when
     /// earlier work panicked. Then `work` was not begun.
     pub fn with<T>(&self, work: impl FnOnce(&mut Session<R>) -> T) -> Result<T> {
-        let poisoned = |_| Error::Poisoned { said: "see the panic itself".into() };
-        let mut session = self.seat.session.lock().map_err(poisoned)?;
+        let mut session = self.seat.session.lock().map_err(|_| poisoned())?;
         self.pool.admit(&self.seat, &mut session)?;
         Ok(work(&mut session))
     }
@@ -63,6 +64,42 @@ impl<R: Runner> Pooled<R> {
     /// Whether it has a state at this moment.
     pub fn is_resident(&self) -> bool {
         self.seat.is_resident()
+    }
+
+    /// How many tokens a state holds.
+    pub(crate) fn context(&self) -> usize {
+        self.pool.context()
+    }
+
+    /// Takes the session out of the pool; if it has no state at this moment, its next turn computes everything anew.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] when earlier work panicked; [`Error::Model`] when the model can't make a state.
+    pub fn into_session(self) -> Result<Session<R>> {
+        let mut session = self.seat.session.lock().map_err(|_| poisoned())?;
+        let empty = Session::new(Arc::clone(session.model()))?;
+        Ok(std::mem::replace(&mut session, empty))
+    }
+}
+
+fn poisoned() -> Error {
+    Error::Poisoned { said: "see the panic itself".into() }
+}
+
+impl<R: Runner> Lend<Session<R>> for Pooled<R> {
+    fn lend(&mut self, work: &mut dyn FnMut(&mut Session<R>)) -> Lent {
+        match self.with(work) {
+            Ok(()) => Lent::Done,
+            Err(Error::Poisoned { said }) => Lent::Broken(said.into()),
+            Err(_) => {
+                std::thread::sleep(Duration::from_millis(1));
+                Lent::NotNow
+            }
+        }
+    }
+
+    fn back(self) -> Option<Session<R>> {
+        self.into_session().ok()
     }
 }
 

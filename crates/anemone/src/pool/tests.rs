@@ -143,11 +143,11 @@ fn a_budget_below_one_state_and_another_model_are_refused() {
 fn threads_share_a_pool() {
     let (model, folder) = (shared(chatml(&["hello"])), tempfile::tempdir().unwrap());
     let pool = pool(&model, 2, Some(folder.path()));
+    let sessions: Vec<_> = (0..6).map(|_| pool.open().unwrap()).collect();
     std::thread::scope(|scope| {
-        for n in 0..6 {
+        for (n, pooled) in sessions.iter().enumerate() {
             let pool = pool.clone();
             scope.spawn(move || {
-                let pooled = pool.open().unwrap();
                 for round in 0..20 {
                     let ask = |session: &mut Session<Scripted>| {
                         let messages = [Message::user(format!("{n} asks {round}"))];
@@ -165,5 +165,6 @@ fn threads_share_a_pool() {
             });
         }
     });
-    assert!(pool.counts().peak_bytes <= pool.budget() && pool.counts().evicted > 0);
+    let counts = pool.counts();
+    assert!(counts.peak_bytes <= pool.budget() && counts.evicted >= 4, "{counts:?}");
 }
