@@ -49,7 +49,10 @@ CASES = {
     ),
     "qwen3": ("Qwen3Config", 4, 1, 128, False, dict(rope_theta=1e6)),
     "qwen3_tied": ("Qwen3Config", 8, 1, 64, True, dict(attention_bias=True)),
-    "gemma2": ("Gemma2Config", 2, 2, 256, True, dict(sliding_window=8, query_pre_attn_scalar=256)),
+    "gemma2": (
+        "Gemma2Config", 2, 2, 256, True,
+        dict(sliding_window=8, query_pre_attn_scalar=256, attn_logit_softcapping=8.0, final_logit_softcapping=6.0),
+    ),
     "gemma2_scaled": (
         "Gemma2Config", 4, 1, 64, True,
         dict(sliding_window=8, query_pre_attn_scalar=24, attn_logit_softcapping=5.0, final_logit_softcapping=3.0),
