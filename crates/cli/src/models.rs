@@ -35,6 +35,9 @@ pub(crate) struct Choice {
     /// Threads to use [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = numbers::threads, allow_negative_numbers = true)]
     threads: Option<u16>,
+    /// Compute in floats throughout: slower for weights of integers, whose inputs are else rounded to 8 bits
+    #[arg(long)]
+    exact: bool,
 }
 
 /// A model that is ready, and what the user calls it.
@@ -56,7 +59,8 @@ impl Choice {
         let found = self.find(positional.or(self.model.as_deref()))?;
         let spinner = ProgressBar::new_spinner().with_message(format!("opening {}", found.path.display()));
         spinner.enable_steady_tick(Duration::from_millis(120));
-        let options = ModelOptions { threads: self.threads.map(usize::from), ..ModelOptions::default() };
+        let threads = self.threads.map(usize::from);
+        let options = ModelOptions { threads, exact: self.exact, ..ModelOptions::default() };
         let guard = interrupt::stops({
             let spinner = spinner.clone();
             move || {

@@ -22,6 +22,8 @@ pub struct Graph {
     pub inputs: Vec<ValueId>,
     /// Results.
     pub outputs: Vec<ValueId>,
+    /// Whether kernels must compute as the plain evaluation does.
+    pub exact: bool,
 }
 
 /// A value of a graph.
@@ -194,6 +196,10 @@ impl LowerOperands for NodeOperands<'_> {
             ValueKind::Known(t, None) => known_to_const(t).map(Packed::Plain),
             _ => None,
         }
+    }
+
+    fn exact(&self) -> bool {
+        self.graph.exact
     }
 
     fn pack_cache(&self) -> &PackCache {

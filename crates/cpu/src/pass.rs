@@ -6,11 +6,12 @@ use crate::graph::Graph;
 
 mod dead_code;
 mod fuse;
+mod join;
 
 /// A pass: its name and what it does. It may ask the cache for packed constants.
 type Pass = (&'static str, fn(&mut Graph, &PackCache));
 
-const PASSES: &[Pass] = &[("fuse", fuse::run), ("dead_code", dead_code::run)];
+const PASSES: &[Pass] = &[("fuse", fuse::run), ("join", join::run), ("dead_code", dead_code::run)];
 
 /// Runs every pass.
 pub(crate) fn run(graph: &mut Graph, cache: &PackCache) {

@@ -29,6 +29,8 @@ pub struct PlanOptions {
     pub varying: Option<Varying>,
     /// Digest of the package, which states carry.
     pub owner: [u8; 32],
+    /// Whether kernels must compute in floats where they could quantize activations and multiply integers.
+    pub exact: bool,
 }
 
 /// An extent that may differ from run to run.
@@ -115,6 +117,7 @@ impl Plan {
         let (extents, high) = probes(options.varying.as_ref());
         let specialized = |extent: usize| {
             let mut graph = specialize(function, &shapes_at(function, options, extent)?, &states, cache)?;
+            graph.exact = options.exact;
             pass::run(&mut graph, cache);
             Ok(graph)
         };

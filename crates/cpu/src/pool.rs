@@ -1,7 +1,10 @@
 //! A pool of threads for work of microseconds: they spin for a moment between two jobs, then sleep.
 //!
-//! Pieces of a job are claimed one at a time, so a thread that the system has put aside holds up nobody: what it has not
-//! claimed, others do.
+//! The pieces of a job are cut into shares, one for each thread, so that each reads a part of the weights from front to back;
+//! who is done with its own share goes on with the others'. Pieces are claimed one at a time, so a thread that the system
+//! has put aside holds up nobody with what it has not claimed. For the one piece that it has, the caller waits: it spins for
+//! a moment, then sleeps, which frees a processor for the thread to be moved to. (Doing the piece again instead would have
+//! two threads write one result.)
 #![allow(unsafe_code, reason = "a job borrows from its caller's stack, which outlives it by construction")]
 
 use std::cell::Cell;
@@ -11,10 +14,13 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use anemone_kernels::columns::Columns;
 use anemone_mil::lower::Workers;
 
-/// How long a thread spins for the next job before it sleeps.
+/// How long a thread spins for the next job, or the caller for the last piece, before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
+/// The most shares that a job is cut into.
+const SHARES: usize = 16;
 
 /// Threads that share work. Cloning gives another handle to the same threads.
 #[derive(Debug, Clone)]
@@ -40,14 +46,25 @@ struct Shared {
     active: AtomicUsize,
     sleeping: Mutex<usize>,
     wake: Condvar,
+    /// Whether the caller sleeps until `active` is 0.
+    waiting: AtomicBool,
+    idle: Mutex<()>,
+    done: Condvar,
     stop: AtomicBool,
 }
 
 struct Job {
     work: *const (dyn Fn(usize) + Sync),
-    pieces: usize,
-    next: AtomicUsize,
+    shares: [Share; SHARES],
     panicked: AtomicBool,
+}
+
+/// Pieces that one thread begins with. On a cache line of its own.
+#[derive(Default)]
+#[repr(align(64))]
+struct Share {
+    next: AtomicUsize,
+    end: usize,
 }
 
 thread_local! {
@@ -67,7 +84,7 @@ impl Pool {
             .map(|i| {
                 let shared = Arc::clone(&shared);
                 let builder = std::thread::Builder::new().name(format!("anemone-{i}"));
-                builder.spawn(move || shared.work()).expect("the system starts a thread")
+                builder.spawn(move || shared.work(i)).expect("the system starts a thread")
             })
             .collect();
         Self { inner: Arc::new(Inner { shared, threads, busy: Mutex::new(()) }) }
@@ -90,10 +107,13 @@ impl Pool {
         let work = unsafe {
             std::mem::transmute::<*const (dyn Fn(usize) + Sync + '_), *const (dyn Fn(usize) + Sync + 'static)>(work)
         };
-        let mut job = Job { work, pieces, next: AtomicUsize::new(0), panicked: AtomicBool::new(false) };
+        let threads = (self.inner.threads.len() + 1).min(SHARES);
+        let end = |i: usize| pieces * i.min(threads) / threads;
+        let shares = std::array::from_fn(|i| Share { next: AtomicUsize::new(end(i)), end: end(i + 1) });
+        let mut job = Job { work, shares, panicked: AtomicBool::new(false) };
         shared.open(&mut job);
         INSIDE.set(true);
-        job.take_pieces();
+        job.take_pieces(0);
         INSIDE.set(false);
         shared.close();
         assert!(!job.panicked.load(Ordering::Relaxed), "a piece of the work panicked");
@@ -101,18 +121,22 @@ impl Pool {
 }
 
 impl Job {
-    fn take_pieces(&self) {
-        loop {
-            let i = self.next.fetch_add(1, Ordering::Relaxed);
-            if i >= self.pieces {
-                return;
-            }
-            // SAFETY: the caller of `Pool::run`, whose closure this is, waits until no thread is active.
-            let work = unsafe { &*self.work };
-            if catch_unwind(AssertUnwindSafe(|| work(i))).is_err() {
-                self.panicked.store(true, Ordering::Relaxed);
-                self.next.store(self.pieces, Ordering::Relaxed);
-                return;
+    /// Does the pieces of share `first`, then what is left of the others.
+    fn take_pieces(&self, first: usize) {
+        let (before, from) = self.shares.split_at(first % SHARES);
+        for share in from.iter().chain(before) {
+            loop {
+                let i = share.next.fetch_add(1, Ordering::Relaxed);
+                if i >= share.end {
+                    break;
+                }
+                // SAFETY: the caller of `Pool::run`, whose closure this is, waits until no thread is active.
+                let work = unsafe { &*self.work };
+                if catch_unwind(AssertUnwindSafe(|| work(i))).is_err() {
+                    self.panicked.store(true, Ordering::Relaxed);
+                    self.shares.iter().for_each(|s| s.next.store(s.end, Ordering::Relaxed));
+                    return;
+                }
             }
         }
     }
@@ -130,14 +154,27 @@ impl Shared {
     /// Takes the job back and waits until no thread can hold its address.
     fn close(&self) {
         self.job.store(std::ptr::null_mut(), Ordering::SeqCst);
-        let mut spins = 0u32;
-        while self.active.load(Ordering::SeqCst) != 0 {
-            spins += 1;
-            if spins < 1000 { std::hint::spin_loop() } else { std::thread::yield_now() }
+        let idle = || (self.active.load(Ordering::SeqCst) == 0).then_some(());
+        if spin(idle).is_some() {
+            return;
+        }
+        let mut guard = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        self.waiting.store(true, Ordering::SeqCst);
+        while idle().is_none() {
+            guard = self.done.wait(guard).unwrap_or_else(PoisonError::into_inner);
+        }
+        self.waiting.store(false, Ordering::SeqCst);
+    }
+
+    /// Counts this thread as idle, and wakes the caller if it waits for that.
+    fn leave(&self) {
+        if self.active.fetch_sub(1, Ordering::SeqCst) == 1 && self.waiting.load(Ordering::SeqCst) {
+            drop(self.idle.lock().unwrap_or_else(PoisonError::into_inner));
+            self.done.notify_all();
         }
     }
 
-    fn work(&self) {
+    fn work(&self, thread: usize) {
         INSIDE.set(true);
         let mut seen = 0;
         while let Some(epoch) = self.wait(seen) {
@@ -147,9 +184,9 @@ impl Shared {
             if !job.is_null() {
                 // SAFETY: `close` first clears the pointer and then waits for `active` to be 0. This thread was counted as
                 // active before it read the pointer, so the job outlives its use here.
-                unsafe { &*job }.take_pieces();
+                unsafe { &*job }.take_pieces(thread);
             }
-            self.active.fetch_sub(1, Ordering::SeqCst);
+            self.leave();
         }
     }
 
@@ -162,17 +199,8 @@ impl Shared {
             let epoch = self.epoch.load(Ordering::SeqCst);
             (epoch != seen).then_some(Some(epoch))
         };
-        let start = Instant::now();
-        loop {
-            for _ in 0..64 {
-                if let Some(answer) = ready() {
-                    return answer;
-                }
-                std::hint::spin_loop();
-            }
-            if start.elapsed() > SPIN {
-                break;
-            }
+        if let Some(answer) = spin(ready) {
+            return answer;
         }
         let mut sleeping = self.sleeping.lock().unwrap_or_else(PoisonError::into_inner);
         *sleeping += 1;
@@ -182,6 +210,22 @@ impl Shared {
                 return answer;
             }
             sleeping = self.wake.wait(sleeping).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Asks until there is an answer, for [`SPIN`] at most.
+fn spin<T>(ask: impl Fn() -> Option<T>) -> Option<T> {
+    let start = Instant::now();
+    loop {
+        for _ in 0..64 {
+            if let Some(answer) = ask() {
+                return Some(answer);
+            }
+            std::hint::spin_loop();
+        }
+        if start.elapsed() > SPIN {
+            return None;
         }
     }
 }
@@ -218,6 +262,23 @@ impl Workers for Pool {
             f(i, piece);
         });
     }
+
+    fn for_columns(&self, outs: &mut [Columns<'_>], piece: usize, f: &(dyn Fn(usize, usize, Columns<'_>) + Sync)) {
+        assert!(piece > 0, "pieces of at least one column");
+        let outs = &*outs;
+        let pieces = |out: &Columns<'_>| out.width().div_ceil(piece);
+        self.run(outs.iter().map(pieces).sum(), &|mut i| {
+            for (matrix, out) in outs.iter().enumerate() {
+                if i < pieces(out) {
+                    let first = i * piece;
+                    // SAFETY: each piece is handed out once, and pieces do not overlap; `outs` is borrowed exclusively.
+                    let columns = unsafe { out.piece(first..out.width().min(first + piece)) };
+                    return f(matrix, first, columns);
+                }
+                i -= pieces(out);
+            }
+        });
+    }
 }
 
 #[cfg(test)]
@@ -235,6 +296,26 @@ mod tests {
             }
         }
         assert!(out.iter().enumerate().all(|(i, &x)| x == 200.0 * (i / 7) as f32));
+    }
+
+    #[test]
+    fn every_column_of_every_matrix_is_done_once() {
+        for threads in [1, 2, 5] {
+            let pool = Pool::new(threads);
+            let (mut a, mut b) = (vec![0.0; 3 * 50], vec![0.0; 3 * 7]);
+            for _ in 0..100 {
+                let mut outs = [Columns::new(&mut a, 50), Columns::new(&mut b, 7)];
+                pool.for_columns(&mut outs, 4, &|matrix, first, mut piece| {
+                    for row in 0..piece.rows() {
+                        let columns = piece.row(row).iter_mut().enumerate();
+                        columns.for_each(|(i, x)| *x += (matrix * 1000 + row * 100 + first + i) as f32);
+                    }
+                });
+            }
+            let expected = |matrix: usize, width: usize, i: usize| 100.0 * (matrix * 1000 + i / width * 100 + i % width) as f32;
+            assert!((0..150).all(|i| a[i] == expected(0, 50, i)));
+            assert!((0..21).all(|i| b[i] == expected(1, 7, i)));
+        }
     }
 
     #[test]

@@ -21,6 +21,7 @@
 
 pub mod attention;
 pub mod buffer;
+pub mod columns;
 pub mod convert;
 pub mod elementwise;
 pub mod isa;
@@ -31,5 +32,6 @@ pub mod norm;
 pub mod reduce;
 pub mod rope;
 pub mod softmax;
+pub mod words;
 
 pub use isa::Isa;

@@ -35,6 +35,7 @@ pub use lut::{LinearLut, LutShape};
 pub use q4::LinearQ4;
 pub use q8::LinearQ8;
 
+use crate::columns::Columns;
 use crate::isa::{Isa, Kernel};
 use crate::lanes::{LANES, Lanes, store_part};
 use std::ops::Range;
@@ -82,12 +83,18 @@ impl Linear<'_> {
 
     /// `out[t, r - rows.start] = Σ x[t, c] · W[r, c]` for `r` in `rows`; see [`LinearF16::matmul`].
     pub fn matmul(&self, isa: Isa, rows: Range<usize>, x: &[f32], n: usize, out: &mut [f32]) {
+        let width = rows.len();
+        self.matmul_columns(isa, rows, x, n, Columns::new(out, width));
+    }
+
+    /// [`Self::matmul`] into columns of a wider matrix: `out` has `n` rows and as many columns as there are `rows`.
+    pub fn matmul_columns(&self, isa: Isa, rows: Range<usize>, x: &[f32], n: usize, out: Columns<'_>) {
         match self {
-            Self::F32(w) => w.matmul(isa, rows, x, n, out),
-            Self::F16(w) => w.matmul(isa, rows, x, n, out),
-            Self::Q8(w) => w.matmul(isa, rows, x, n, out),
-            Self::Q4(w) => w.matmul(isa, rows, x, n, out),
-            Self::Lut(w) => w.matmul(isa, rows, x, n, out),
+            Self::F32(w) => w.matmul_columns(isa, rows, x, n, out),
+            Self::F16(w) => w.matmul_columns(isa, rows, x, n, out),
+            Self::Q8(w) => w.matmul_columns(isa, rows, x, n, out),
+            Self::Q4(w) => w.matmul_columns(isa, rows, x, n, out),
+            Self::Lut(w) => w.matmul_columns(isa, rows, x, n, out),
         }
     }
 
@@ -103,10 +110,16 @@ impl Linear<'_> {
 
     /// The product with quantized activations, in integers, where [`Self::has_int8`]; see [`integer`].
     pub fn matmul_int8(&self, isa: Isa, rows: Range<usize>, x: Activations<'_>, out: &mut [f32]) {
+        let width = rows.len();
+        self.matmul_int8_columns(isa, rows, x, Columns::new(out, width));
+    }
+
+    /// [`Self::matmul_int8`] into columns of a wider matrix, with a row for each token.
+    pub fn matmul_int8_columns(&self, isa: Isa, rows: Range<usize>, x: Activations<'_>, out: Columns<'_>) {
         match self {
-            Self::Q8(w) => w.matmul_int8(isa, rows, x, out),
-            Self::Q4(w) => w.matmul_int8(isa, rows, x, out),
-            Self::Lut(w) => w.matmul_int8(isa, rows, x, out),
+            Self::Q8(w) => w.matmul_int8_columns(isa, rows, x, out),
+            Self::Q4(w) => w.matmul_int8_columns(isa, rows, x, out),
+            Self::Lut(w) => w.matmul_int8_columns(isa, rows, x, out),
             _ => panic!("there is no integer product with these weights"),
         }
     }
@@ -148,18 +161,16 @@ pub(crate) trait Panel<S: Lanes> {
 pub(crate) const AHEAD: usize = 4096;
 
 /// Checks the arguments of a product: every message names what is wrong with which numbers.
-pub(crate) fn check(what: &str, shape: (usize, usize), rows: &Range<usize>, x: usize, n: usize, out: usize) {
+pub(crate) fn check(what: &str, shape: (usize, usize), rows: &Range<usize>, x: usize, n: usize, out: &Columns<'_>) {
     let (all, k) = shape;
     assert!(rows.start <= rows.end && rows.end <= all, "{what}: rows {rows:?} of {all}");
     assert!(rows.start.is_multiple_of(PANEL), "{what}: rows {rows:?} start inside a panel of {PANEL}");
     assert!(rows.end.is_multiple_of(PANEL) || rows.end == all, "{what}: rows {rows:?} end inside a panel of {PANEL}");
     assert_eq!(x, n * k, "{what}: x has {x} values, {n} tokens of {k} need {}", n * k);
-    assert_eq!(
-        out,
-        n * rows.len(),
-        "{what}: out has {out} values, {n} tokens of {} rows need another size",
-        rows.len()
-    );
+    // Columns of no width have no rows to speak of.
+    let fits = out.width() == rows.len() && (out.rows() == n || rows.is_empty());
+    let (found, width) = (out.rows() * out.width(), rows.len());
+    assert!(fits, "{what}: out has {found} values, {n} tokens of {width} rows need another size");
 }
 
 /// The product as a kernel; lengths are already checked.
@@ -169,7 +180,7 @@ pub(crate) struct Product<'a, W> {
     pub(crate) k: usize,
     pub(crate) x: &'a [f32],
     pub(crate) n: usize,
-    pub(crate) out: &'a mut [f32],
+    pub(crate) out: Columns<'a>,
 }
 
 impl<W: Weights> Kernel for Product<'_, W> {
@@ -219,7 +230,7 @@ impl<W: Weights> Product<'_, W> {
         let row = index * PANEL - self.rows.start;
         let width = self.rows.len();
         for t in 0..T {
-            store_part(s, totals[t], &mut self.out[(first + t) * width..][row..width.min(row + PANEL)]);
+            store_part(s, totals[t], &mut self.out.row(first + t)[row..width.min(row + PANEL)]);
         }
     }
 }

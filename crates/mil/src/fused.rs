@@ -6,8 +6,11 @@ use crate::op::Op;
 use crate::program::ValueId;
 
 pub mod attention;
+pub mod gated_projection;
 pub mod gated_silu;
 pub mod pattern;
+pub mod projection;
+pub mod projections;
 pub mod rms_norm;
 
 use pattern::{Bindings, Look, Pattern};
@@ -35,4 +38,10 @@ pub enum Argument {
 }
 
 /// Every fused operation, in the order in which they are looked for.
-pub static ALL: &[&dyn Fused] = &[&attention::Attention, &rms_norm::RmsNorm, &gated_silu::GatedSilu];
+pub static ALL: &[&dyn Fused] = &[
+    &attention::Attention,
+    &rms_norm::RmsNorm,
+    &gated_projection::GatedProjection,
+    &gated_silu::GatedSilu,
+    &projection::Projection,
+];

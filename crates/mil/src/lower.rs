@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fmt::{self, Debug};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use anemone_kernels::columns::Columns;
 use bytes::Bytes;
 
 use crate::layout::Layout;
@@ -53,6 +54,10 @@ pub trait Workers: Sync {
     /// Splits `out` into pieces of `chunk` elements (the last may be shorter) and calls `f(index, piece)` once for each,
     /// on any thread. Returns when all are done.
     fn for_chunks(&self, out: &mut [f32], chunk: usize, f: &(dyn Fn(usize, &mut [f32]) + Sync));
+
+    /// Splits each of several matrices into pieces of `piece` columns (its last may be narrower) and calls
+    /// `f(matrix, first column, columns)` once for each, on any thread. Returns when all are done.
+    fn for_columns(&self, outs: &mut [Columns<'_>], piece: usize, f: &(dyn Fn(usize, usize, Columns<'_>) + Sync));
 }
 
 /// One thread: the caller's.
@@ -67,6 +72,14 @@ impl Workers for Alone {
     fn for_chunks(&self, out: &mut [f32], chunk: usize, f: &(dyn Fn(usize, &mut [f32]) + Sync)) {
         out.chunks_mut(chunk).enumerate().for_each(|(i, piece)| f(i, piece));
     }
+
+    fn for_columns(&self, outs: &mut [Columns<'_>], piece: usize, f: &(dyn Fn(usize, usize, Columns<'_>) + Sync)) {
+        for (i, out) in outs.iter_mut().enumerate() {
+            for first in (0..out.width()).step_by(piece) {
+                f(i, first, out.part(first..out.width().min(first + piece)));
+            }
+        }
+    }
 }
 
 /// The operands of an operation to be lowered: types, the elements of small constants, and large constants as they are
@@ -74,6 +87,11 @@ impl Workers for Alone {
 pub trait LowerOperands: Operands {
     /// The constant that the argument is, still packed; `None` if it is known only at run time.
     fn packed_at(&self, param: usize, index: usize) -> Option<Packed>;
+
+    /// Whether kernels must compute as the plain evaluation does, in floats, where they could do with integers.
+    fn exact(&self) -> bool {
+        false
+    }
 
     /// Constants packed for this machine, shared by all plans of a model.
     fn pack_cache(&self) -> &PackCache;

@@ -74,6 +74,12 @@ pub trait Op: Sync {
         None
     }
 
+    /// The operation that does several applications of this one to the same first operand at once, if that is faster. Its
+    /// parameters are the same, but all after the first take an argument for each application, and it has as many results.
+    fn joined(&self) -> Option<&'static dyn Op> {
+        None
+    }
+
     /// Programs of one operation that pin its meaning; at least one.
     fn cases(&self) -> Vec<Case>;
 }

@@ -28,12 +28,15 @@ pub struct ModelOptions {
     /// read for that (about 0.2 s for 250 MB, while the plans are made). A state remembers the digest, so without the
     /// check the manifest is taken at its word. A bare package has no manifest; its digest is computed in any case.
     pub verify: bool,
+    /// Whether all is computed in floats. Else activations are quantized to 8 bits where they meet weights of integers,
+    /// which is faster; `docs/numerics.md` says how far that is from exact.
+    pub exact: bool,
 }
 
 impl Default for ModelOptions {
     /// All threads of the machine, and the digest verified.
     fn default() -> Self {
-        Self { threads: None, verify: true }
+        Self { threads: None, verify: true, exact: false }
     }
 }
 
@@ -98,7 +101,8 @@ impl PackageRunner {
             if let Some(state) = unwritten_state(function) {
                 return Err(Error::StateIgnored { path: path.clone(), function: name, state: state.to_owned() });
             }
-            let options = PlanOptions { shapes: call.shapes.clone(), varying: call.varying.clone(), owner };
+            let (shapes, varying) = (call.shapes.clone(), call.varying.clone());
+            let options = PlanOptions { shapes, varying, owner, exact: options.exact };
             let plan = Plan::new(function, &options, &cache).map_err(|source| Error::Plan {
                 path: path.clone(),
                 function: name.clone(),

@@ -11,15 +11,19 @@ use anemone_mil::types::StaticType;
 use anemone_mil::{Data, ValueId};
 use smallvec::{SmallVec, smallvec};
 
+use super::dead_code;
 use crate::graph::{Graph, GraphValue, Node, ValueKind};
 
-pub(super) fn run(graph: &mut Graph, _cache: &PackCache) {
+pub(super) fn run(graph: &mut Graph, cache: &PackCache) {
     for fused in ALL {
         let spellings = fused.spellings();
+        // Without what earlier fusing left unused: that is no use of its operands.
+        dead_code::run(graph, cache);
+        let uses = graph.uses();
         for i in 0..graph.nodes.len() {
             let [root] = graph.nodes[i].outputs[..] else { continue };
             let found = {
-                let look = Index::new(graph, i);
+                let look = Index { graph, upto: i, uses: &uses };
                 spellings.iter().find_map(|p| fused.arguments(&find(p, root, &look)?, &look))
             };
             if let Some(args) = found {
@@ -56,13 +60,11 @@ fn constant(graph: &mut Graph, c: &anemone_mil::Const) -> ValueId {
 struct Index<'g> {
     graph: &'g Graph,
     upto: usize,
+    /// How often each value was used before this kind of fusing began.
+    uses: &'g [usize],
 }
 
 impl<'g> Index<'g> {
-    fn new(graph: &'g Graph, upto: usize) -> Self {
-        Self { graph, upto }
-    }
-
     fn node(&self, value: ValueId) -> Option<&'g Node> {
         // Spellings are short: what they use was computed shortly before.
         self.graph.nodes[..=self.upto].iter().rev().find(|n| n.outputs.contains(&value))
@@ -82,6 +84,14 @@ impl Look for Index<'_> {
 
     fn ty(&self, value: ValueId) -> &StaticType {
         &self.graph.value(value).ty
+    }
+
+    fn is_constant(&self, value: ValueId) -> bool {
+        self.graph.is_constant(value)
+    }
+
+    fn used_once(&self, value: ValueId) -> bool {
+        self.uses.get(value.index()) == Some(&1)
     }
 
     fn constant(&self, value: ValueId) -> Option<Vec<f32>> {

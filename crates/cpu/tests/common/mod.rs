@@ -142,7 +142,7 @@ impl<'m> Planned<'m> {
             let axis = shape.len() - 1;
             Varying { axes: vec![(name.to_owned(), axis)], low: shape[axis - 1], high }
         });
-        PlanOptions { shapes, varying, owner: [0; 32] }
+        PlanOptions { shapes, varying, exact: true, ..PlanOptions::default() }
     }
 }
 

@@ -25,9 +25,15 @@ pub(crate) struct Both<'f> {
 
 impl<'f> Both<'f> {
     pub(crate) fn new(f: &'f Function) -> Result<Self, String> {
+        Self::with(f, true)
+    }
+
+    /// With plans that are exact or not.
+    pub(crate) fn with(f: &'f Function, exact: bool) -> Result<Self, String> {
         let interpreter = Interpreter::new(f);
         let states = interpreter.fresh_states();
-        let plan = Plan::new(f, &PlanOptions::default(), &PackCache::default()).map_err(|e| format!("plan: {e}"))?;
+        let options = PlanOptions { exact, ..PlanOptions::default() };
+        let plan = Plan::new(f, &options, &PackCache::default()).map_err(|e| format!("plan: {e}"))?;
         let plan = Arc::new(plan);
         let planned = [1, 2]
             .map(|n| (n, Instance::new(Arc::clone(&plan), pool(n)), State::new(Arc::clone(plan.states()))))

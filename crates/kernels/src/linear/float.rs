@@ -5,6 +5,7 @@
 
 use super::{AHEAD, PANEL, Panel, Product, Weights, check};
 use crate::buffer::{Buffer, round_up};
+use crate::columns::Columns;
 use crate::isa::Isa;
 use crate::lanes::Lanes;
 use std::ops::Range;
@@ -67,7 +68,12 @@ macro_rules! float {
             /// `rows` starts at a multiple of [`PANEL`] and ends at one or at the last row. `x` is `[n, k]`, `out` is
             /// `[n, rows.len()]`, both without gaps. Panics when a length is wrong.
             pub fn matmul(&self, isa: Isa, rows: Range<usize>, x: &[f32], n: usize, out: &mut [f32]) {
-                check(stringify!($name), (self.rows, self.k), &rows, x.len(), n, out.len());
+                let width = rows.len();
+                self.matmul_columns(isa, rows, x, n, Columns::new(out, width));
+            }
+
+            pub(super) fn matmul_columns(&self, isa: Isa, rows: Range<usize>, x: &[f32], n: usize, out: Columns<'_>) {
+                check(stringify!($name), (self.rows, self.k), &rows, x.len(), n, &out);
                 isa.run(Product { weights: *self, rows, k: self.k, x, n, out });
             }
         }

@@ -25,6 +25,7 @@
 //! unpacked once for [`Lanes::TILE`] tokens.
 
 use super::PANEL;
+use crate::columns::Columns;
 use crate::isa::{Isa, Kernel};
 use crate::lanes::{Lanes, load_part, store_part};
 use std::ops::Range;
@@ -49,8 +50,8 @@ pub(super) const LESS_128: usize = 12;
 /// Where 128 times the sum is.
 pub(super) const MORE_128: usize = 13;
 
-/// Tokens that lie together: record `block · TOKENS + token`. The last ones lie together in a smaller number.
-const TOKENS: usize = 8;
+/// Tokens that lie together: record `block · TOGETHER + token`. The last ones lie together in a smaller number.
+pub const TOGETHER: usize = 8;
 
 /// Quantized activations of `n` tokens: a view of somebody's bytes.
 #[derive(Clone, Copy, Debug)]
@@ -79,6 +80,16 @@ impl<'a> Activations<'a> {
     pub fn new(n: usize, k: usize, bytes: &'a [u8]) -> Self {
         assert_eq!(bytes.len(), Self::bytes(n, k), "activations: {} bytes for {n} tokens of {k}", bytes.len());
         Self { n, k, records: bytes.as_chunks().0.as_chunks().0 }
+    }
+
+    /// The tokens `range` of these, which starts at a multiple of [`TOGETHER`] and ends at one or at the last token.
+    pub fn tokens(&self, range: Range<usize>) -> Self {
+        let Range { start, end } = range;
+        assert!(start <= end && end <= self.n, "activations: tokens {range:?} of {}", self.n);
+        let whole = |t: usize| t.is_multiple_of(TOGETHER) || t == self.n;
+        assert!(whole(start) && whole(end), "activations: tokens {range:?} are cut through {TOGETHER} together");
+        let blocks = self.k.div_ceil(BLOCK);
+        Self { n: range.len(), k: self.k, records: &self.records[start * blocks..end * blocks] }
     }
 
     /// Tokens.
@@ -114,8 +125,8 @@ impl<'a> Activations<'a> {
 /// The first of the tokens that token `t` of `n` lies together with, and how many they are.
 #[inline(always)]
 fn together(n: usize, t: usize) -> (usize, usize) {
-    let first = t / TOKENS * TOKENS;
-    (first, TOKENS.min(n - first))
+    let first = t / TOGETHER * TOGETHER;
+    (first, TOGETHER.min(n - first))
 }
 
 struct Quantize<'a, 'b> {
@@ -203,7 +214,7 @@ pub(crate) struct IntegerProduct<'a, 'b, W> {
     pub(crate) weights: W,
     pub(crate) rows: Range<usize>,
     pub(crate) x: Activations<'b>,
-    pub(crate) out: &'a mut [f32],
+    pub(crate) out: Columns<'a>,
 }
 
 impl<W: IntegerWeights> Kernel for IntegerProduct<'_, '_, W> {
@@ -245,7 +256,7 @@ impl<W: IntegerWeights> IntegerProduct<'_, '_, W> {
         let row = index * PANEL - self.rows.start;
         let width = self.rows.len();
         for t in 0..T {
-            store_part(s, totals[t], &mut self.out[(first + t) * width..][row..width.min(row + PANEL)]);
+            store_part(s, totals[t], &mut self.out.row(first + t)[row..width.min(row + PANEL)]);
         }
     }
 }

@@ -19,6 +19,7 @@ pub use shape::LutShape;
 use super::integer::{Activations, IntegerProduct};
 use super::{PANEL, Product, check};
 use crate::buffer::{Buffer, round_up};
+use crate::columns::Columns;
 use crate::isa::Isa;
 use float::View;
 use integer::{IntegerTable, IntegerView, quarter_table};
@@ -146,9 +147,14 @@ impl<'a> LinearLut<'a> {
 
     /// The product with quantized activations, in integers; see [`super::integer`]. Arguments as for [`Self::matmul`].
     pub fn matmul_int8(&self, isa: Isa, rows: Range<usize>, x: Activations<'_>, out: &mut [f32]) {
+        let width = rows.len();
+        self.matmul_int8_columns(isa, rows, x, Columns::new(out, width));
+    }
+
+    pub(super) fn matmul_int8_columns(&self, isa: Isa, rows: Range<usize>, x: Activations<'_>, out: Columns<'_>) {
         assert!(self.has_int8(), "LinearLut: there is no integer product for {:?}", self.shape);
         x.check("LinearLut", self.shape.k);
-        check("LinearLut", (self.shape.rows, self.shape.k), &rows, x.n() * x.k(), x.n(), out.len());
+        check("LinearLut", (self.shape.rows, self.shape.k), &rows, x.n() * x.k(), x.n(), &out);
         match self.shape.bits {
             1 => isa.run(IntegerProduct { weights: IntegerView::<1>(*self), rows, x, out }),
             2 => isa.run(IntegerProduct { weights: IntegerView::<2>(*self), rows, x, out }),
@@ -159,7 +165,12 @@ impl<'a> LinearLut<'a> {
 
     /// `out[t, r - rows.start] = Σ x[t, c] · W[r, c]` for `r` in `rows`; see [`super::LinearF16::matmul`].
     pub fn matmul(&self, isa: Isa, rows: Range<usize>, x: &[f32], n: usize, out: &mut [f32]) {
-        check("LinearLut", (self.shape.rows, self.shape.k), &rows, x.len(), n, out.len());
+        let width = rows.len();
+        self.matmul_columns(isa, rows, x, n, Columns::new(out, width));
+    }
+
+    pub(super) fn matmul_columns(&self, isa: Isa, rows: Range<usize>, x: &[f32], n: usize, out: Columns<'_>) {
+        check("LinearLut", (self.shape.rows, self.shape.k), &rows, x.len(), n, &out);
         let k = self.shape.k;
         macro_rules! run {
             ($bits:literal, $lookup:literal) => {

@@ -12,6 +12,7 @@ use super::blocks::{BlockShape, Scales};
 use super::integer::{self, Activations, IntegerPanel, IntegerProduct, IntegerWeights};
 use super::{AHEAD, PANEL, Panel, Product, Weights, check};
 use crate::buffer::{Buffer, round_up};
+use crate::columns::Columns;
 use crate::isa::Isa;
 use crate::lanes::Lanes;
 use std::ops::Range;
@@ -100,7 +101,12 @@ impl<'a> LinearQ4<'a> {
 
     /// `out[t, r - rows.start] = Σ x[t, c] · W[r, c]` for `r` in `rows`; see [`super::LinearF16::matmul`].
     pub fn matmul(&self, isa: Isa, rows: Range<usize>, x: &[f32], n: usize, out: &mut [f32]) {
-        check("LinearQ4", (self.shape.rows, self.shape.k), &rows, x.len(), n, out.len());
+        let width = rows.len();
+        self.matmul_columns(isa, rows, x, n, Columns::new(out, width));
+    }
+
+    pub(super) fn matmul_columns(&self, isa: Isa, rows: Range<usize>, x: &[f32], n: usize, out: Columns<'_>) {
+        check("LinearQ4", (self.shape.rows, self.shape.k), &rows, x.len(), n, &out);
         let k = self.shape.k;
         if self.shape.offsets {
             isa.run(Product { weights: View::<true>(*self), rows, k, x, n, out });
@@ -116,9 +122,14 @@ impl<'a> LinearQ4<'a> {
 
     /// The product with quantized activations, in integers; see [`super::integer`]. Arguments as for [`Self::matmul`].
     pub fn matmul_int8(&self, isa: Isa, rows: Range<usize>, x: Activations<'_>, out: &mut [f32]) {
+        let width = rows.len();
+        self.matmul_int8_columns(isa, rows, x, Columns::new(out, width));
+    }
+
+    pub(super) fn matmul_int8_columns(&self, isa: Isa, rows: Range<usize>, x: Activations<'_>, out: Columns<'_>) {
         assert!(self.has_int8(), "LinearQ4: integer products need blocks of 32, these have {}", self.shape.block);
         x.check("LinearQ4", self.shape.k);
-        check("LinearQ4", (self.shape.rows, self.shape.k), &rows, x.n() * x.k(), x.n(), out.len());
+        check("LinearQ4", (self.shape.rows, self.shape.k), &rows, x.n() * x.k(), x.n(), &out);
         if self.shape.offsets {
             isa.run(IntegerProduct { weights: View::<true>(*self), rows, x, out });
         } else {

@@ -11,6 +11,7 @@ use super::blocks::{BlockShape, Scales};
 use super::integer::{self, Activations, IntegerPanel, IntegerProduct, IntegerWeights};
 use super::{AHEAD, PANEL, Panel, Product, Weights, check};
 use crate::buffer::{Buffer, round_up};
+use crate::columns::Columns;
 use crate::isa::Isa;
 use crate::lanes::Lanes;
 use std::ops::Range;
@@ -95,7 +96,12 @@ impl<'a> LinearQ8<'a> {
 
     /// `out[t, r - rows.start] = Σ x[t, c] · W[r, c]` for `r` in `rows`; see [`super::LinearF16::matmul`].
     pub fn matmul(&self, isa: Isa, rows: Range<usize>, x: &[f32], n: usize, out: &mut [f32]) {
-        check("LinearQ8", (self.shape.rows, self.shape.k), &rows, x.len(), n, out.len());
+        let width = rows.len();
+        self.matmul_columns(isa, rows, x, n, Columns::new(out, width));
+    }
+
+    pub(super) fn matmul_columns(&self, isa: Isa, rows: Range<usize>, x: &[f32], n: usize, out: Columns<'_>) {
+        check("LinearQ8", (self.shape.rows, self.shape.k), &rows, x.len(), n, &out);
         let k = self.shape.k;
         if self.shape.offsets {
             isa.run(Product { weights: View::<true>(*self), rows, k, x, n, out });
@@ -111,9 +117,14 @@ impl<'a> LinearQ8<'a> {
 
     /// The product with quantized activations, in integers; see [`super::integer`]. Arguments as for [`Self::matmul`].
     pub fn matmul_int8(&self, isa: Isa, rows: Range<usize>, x: Activations<'_>, out: &mut [f32]) {
+        let width = rows.len();
+        self.matmul_int8_columns(isa, rows, x, Columns::new(out, width));
+    }
+
+    pub(super) fn matmul_int8_columns(&self, isa: Isa, rows: Range<usize>, x: Activations<'_>, out: Columns<'_>) {
         assert!(self.has_int8(), "LinearQ8: integer products need blocks of 32, these have {}", self.shape.block);
         x.check("LinearQ8", self.shape.k);
-        check("LinearQ8", (self.shape.rows, self.shape.k), &rows, x.n() * x.k(), x.n(), out.len());
+        check("LinearQ8", (self.shape.rows, self.shape.k), &rows, x.n() * x.k(), x.n(), &out);
         if self.shape.offsets {
             isa.run(IntegerProduct { weights: View::<true>(*self), rows, x, out });
         } else {

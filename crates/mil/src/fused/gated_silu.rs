@@ -21,16 +21,22 @@ const UP: usize = 1;
 /// Elements that one piece of work computes.
 const PIECE: usize = 4096;
 
+/// How `silu(gate) · up` is written.
+pub(super) fn gated(gate: &Pattern, up: &Pattern) -> Vec<Pattern> {
+    use Pattern::Either;
+    let silu = Pattern::op("silu", [("x", gate.clone())]);
+    let sigmoid = Pattern::op("sigmoid", [("x", gate.clone())]);
+    let gate_sigmoid = Either("mul", Box::new(gate.clone()), Box::new(sigmoid));
+    [silu, gate_sigmoid].map(|s| Either("mul", Box::new(s), Box::new(up.clone()))).into()
+}
+
 impl Fused for GatedSilu {
     fn op(&self) -> &'static dyn Op {
         &GatedSilu
     }
 
     fn spellings(&self) -> Vec<Pattern> {
-        use Pattern::{Any, Either};
-        let silu = Pattern::op("silu", [("x", Any("gate"))]);
-        let gate_sigmoid = Either("mul", Box::new(Any("gate")), Box::new(Pattern::op("sigmoid", [("x", Any("gate"))])));
-        [silu, gate_sigmoid].map(|s| Either("mul", Box::new(s), Box::new(Any("up")))).into()
+        gated(&Pattern::Any("gate"), &Pattern::Any("up"))
     }
 
     fn arguments(&self, found: &Bindings, graph: &dyn Look) -> Option<Vec<(usize, Argument)>> {

@@ -12,6 +12,10 @@ pub trait Look {
     fn argument(&self, value: ValueId, param: &str) -> Option<ValueId>;
     /// The type of a value.
     fn ty(&self, value: ValueId) -> &StaticType;
+    /// Whether a value is a constant, packed or not.
+    fn is_constant(&self, value: ValueId) -> bool;
+    /// Whether one operation uses a value, once, and nothing else does.
+    fn used_once(&self, value: ValueId) -> bool;
     /// The elements of a small constant, integers and truth values as floats.
     fn constant(&self, value: ValueId) -> Option<Vec<f32>>;
 }

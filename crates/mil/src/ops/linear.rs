@@ -1,44 +1,21 @@
 //! `linear`: `x · weightᵀ + bias`. `x` is (…, k), `weight` is (n, k), `bias` is (n); the result is (…, n).
 
-use std::sync::Arc;
-
 use smallvec::smallvec;
 
 use crate::case::Case;
-use crate::lower::{Context, Kernel, LowerOperands};
+use crate::fused::projections::Projections;
+use crate::lower::{Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
-use crate::ops::support::matrix::Matrix;
+use crate::ops::support::products::{Lowered, Roles};
 use crate::tensor::Tensor;
 use crate::types::{DType, Opset};
 
-pub(super) struct Linear;
+#[derive(Debug)]
+pub(crate) struct Linear;
 
 const X: usize = 0;
 const WEIGHT: usize = 1;
 const BIAS: usize = 2;
-
-/// The product with a packed weight.
-#[derive(Debug)]
-struct Product {
-    matrix: Arc<Matrix>,
-    scratch: usize,
-}
-
-impl Kernel for Product {
-    fn run(&self, x: &dyn Operands, out: &mut [Out<'_>], cx: &mut Context<'_>) -> Result<(), OpError> {
-        let bias = if x.has(BIAS) { Some(x.f32s(BIAS)?) } else { None };
-        self.matrix.product(x.f32s(X)?, bias, out[0].f32s()?, cx);
-        Ok(())
-    }
-
-    fn scratch(&self) -> usize {
-        self.scratch
-    }
-
-    fn holds(&self, param: usize) -> bool {
-        param == WEIGHT
-    }
-}
 
 impl Op for Linear {
     fn name(&self) -> &'static str {
@@ -86,9 +63,12 @@ impl Op for Linear {
     }
 
     fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
-        let matrix = Matrix::new(&x.packed_at(WEIGHT, 0)?, x.pack_cache())?;
-        let n = x.ty_at(X, 0).1.iter().rev().skip(1).product();
-        Some(Box::new(Product { scratch: matrix.scratch(n), matrix }))
+        let roles = Roles { x: X, weights: WEIGHT, biases: BIAS, added: None };
+        Some(Box::new(Lowered::new(roles, x)?))
+    }
+
+    fn joined(&self) -> Option<&'static dyn Op> {
+        Some(&Projections)
     }
 
     fn cases(&self) -> Vec<Case> {

@@ -20,6 +20,7 @@ pub mod picking;
 pub mod pixels;
 pub mod pointwise;
 pub mod pooling;
+pub(crate) mod products;
 pub mod reduce;
 pub mod resizing;
 pub mod sampling;

@@ -1,4 +1,4 @@
-//! Products with a constant matrix, packed once for this machine: what `linear`, `matmul` and 1×1 convolutions lower to.
+//! Constant matrices, packed once for this machine.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use anemone_kernels::Isa;
 use anemone_kernels::buffer::Buffer;
 use anemone_kernels::linear::{
-    BlockShape, Linear, LinearF16, LinearF32, LinearLut, LinearQ4, LinearQ8, LutShape, PANEL, ScaleType,
+    BlockShape, Linear, LinearF16, LinearF32, LinearLut, LinearQ4, LinearQ8, LutShape, ScaleType,
 };
 
-use crate::lower::{Context, PackCache};
+use crate::lower::PackCache;
 use crate::packed::{Form, Packed};
 use crate::types::DType;
 
@@ -39,11 +39,6 @@ fn digest(packed: &Packed) -> u64 {
     }
     h.finish()
 }
-
-/// Rows that one piece of work computes. Fixed, so that results do not depend on the number of threads.
-const ROWS: usize = 4 * PANEL;
-/// Products of fewer multiplications than this are not worth sharing.
-const SHARE: usize = 1 << 15;
 
 /// A matrix (rows, columns) packed for the kernels.
 #[derive(Debug)]
@@ -168,41 +163,9 @@ impl Matrix {
         }
     }
 
-    /// Floats of scratch space that [`Matrix::product`] needs for `n` rows of `x`.
+    /// The instructions that it is packed for.
     #[must_use]
-    pub fn scratch(&self, n: usize) -> usize {
-        if n > 1 { n * self.view().rows() } else { 0 }
-    }
-
-    /// `out[t] = x[t] · Wᵀ + bias` for each row t of `x` (n, columns).
-    pub fn product(&self, x: &[f32], bias: Option<&[f32]>, out: &mut [f32], cx: &mut Context<'_>) {
-        let w = self.view();
-        let (rows, k) = (w.rows(), w.k());
-        let n = x.len() / k;
-        let piece = if n * rows * k < SHARE { rows.next_multiple_of(PANEL) } else { ROWS };
-        let range = |i: usize| i * piece..((i + 1) * piece).min(rows);
-        let add = |row: &mut [f32], from: usize| {
-            if let Some(bias) = bias {
-                row.iter_mut().zip(&bias[from..]).for_each(|(y, b)| *y += b);
-            }
-        };
-        if n == 1 {
-            cx.workers.for_chunks(out, piece, &|i, part| {
-                w.matmul(self.isa, range(i), x, 1, part);
-                add(part, i * piece);
-            });
-            return;
-        }
-        // Each piece of rows is a tile (n, rows of the piece); tiles are then put side by side.
-        let tiles = &mut cx.scratch[..n * rows];
-        cx.workers.for_chunks(tiles, n * piece, &|i, tile| w.matmul(self.isa, range(i), x, n, tile));
-        let tiles = &*tiles;
-        let width = |i: usize| range(i).len();
-        cx.workers.for_chunks(out, rows, &|t, row| {
-            for (i, part) in row.chunks_mut(piece).enumerate() {
-                part.copy_from_slice(&tiles[i * n * piece + t * width(i)..][..width(i)]);
-            }
-            add(row, 0);
-        });
+    pub fn isa(&self) -> Isa {
+        self.isa
     }
 }

@@ -1,0 +1,225 @@
+//! Products of rows with constant matrices: what `linear` and the fused operations around it lower to.
+//!
+//! Where a matrix is of integers, the rows are quantized (once for all matrices that they meet) and multiplied as integers,
+//! unless the plan is exact; see `docs/numerics.md`.
+
+use std::sync::Arc;
+
+use anemone_kernels::Isa;
+use anemone_kernels::columns::Columns;
+use anemone_kernels::elementwise::{Binary, binary_in_place};
+use anemone_kernels::linear::{Activations, PANEL, integer::TOGETHER};
+use anemone_kernels::words::{bytes_of, bytes_of_mut};
+use smallvec::SmallVec;
+
+use super::matrix::Matrix;
+use crate::lower::{Context, Kernel, LowerOperands};
+use crate::op::{OpError, Operands, Out};
+use crate::types::elements;
+
+/// Rows of a matrix that one piece of work computes. Fixed, so that results do not depend on the number of threads.
+pub(crate) const ROWS: usize = 2 * PANEL;
+/// Products of fewer multiplications than this are not worth sharing.
+const SHARE: usize = 1 << 15;
+/// Alignment of quantized rows, in floats.
+const ALIGN: usize = 16;
+
+/// One product, `x · Wᵀ`, and what is added to it.
+pub(crate) struct Term<'a> {
+    pub(crate) matrix: &'a Matrix,
+    /// A number for each row of the matrix.
+    pub(crate) bias: Option<&'a [f32]>,
+    /// A number for each result.
+    pub(crate) added: Option<&'a [f32]>,
+}
+
+/// Rows that meet matrices: as they are, and quantized if any matrix wants them so.
+#[derive(Clone, Copy)]
+pub(crate) struct Input<'a> {
+    x: &'a [f32],
+    n: usize,
+    quantized: Option<Activations<'a>>,
+}
+
+/// Floats of scratch space that `n` rows of `k` take when quantized.
+pub(crate) fn scratch(n: usize, k: usize) -> usize {
+    Activations::bytes(n, k) / 4 + ALIGN
+}
+
+/// Whether products with the matrix are of integers, in a plan that is `exact` or not.
+pub(crate) fn integers(matrix: &Matrix, exact: bool) -> bool {
+    !exact && matrix.view().has_int8()
+}
+
+impl<'a> Input<'a> {
+    /// Rows of `k` elements, quantized into the scratch space if `integers`.
+    pub(crate) fn new(isa: Isa, x: &'a [f32], k: usize, integers: bool, cx: &'a mut Context<'_>) -> Self {
+        let n = x.len().checked_div(k).unwrap_or(0);
+        if !integers {
+            return Self { x, n, quantized: None };
+        }
+        let start = cx.scratch.as_ptr().align_offset(4 * ALIGN).min(ALIGN);
+        let words = &mut cx.scratch[start..][..Activations::bytes(n, k) / 4];
+        let together = TOGETHER * k;
+        // Rows that lie together lie apart from the others.
+        let piece = (SHARE / together.max(1)).max(1);
+        cx.workers.for_chunks(words, piece * Activations::bytes(TOGETHER, k) / 4, &|i, words| {
+            let mut x = x[i * piece * together..].chunks(together);
+            for words in words.chunks_mut(Activations::bytes(TOGETHER, k) / 4) {
+                let x = x.next().expect("as many rows as there is room for");
+                Activations::quantize(isa, x, x.len() / k, k, bytes_of_mut(words));
+            }
+        });
+        Self { x, n, quantized: Some(Activations::new(n, k, bytes_of(words))) }
+    }
+
+    /// Rows `from..to`; `from` is a multiple of [`TOGETHER`], and so is `to` unless it is the end.
+    fn rows(&self, from: usize, to: usize, k: usize) -> Self {
+        let quantized = self.quantized.map(|q| q.tokens(from..to));
+        Self { x: &self.x[from * k..to * k], n: to - from, quantized }
+    }
+
+    /// The product with rows `first..` of a matrix, as many as there are columns in `out`.
+    fn product(&self, matrix: &Matrix, first: usize, out: Columns<'_>) {
+        let w = matrix.view();
+        let rows = first..first + out.width();
+        match self.quantized {
+            Some(x) if w.has_int8() => w.matmul_int8_columns(matrix.isa(), rows, x, out),
+            _ => w.matmul_columns(matrix.isa(), rows, self.x, self.n, out),
+        }
+    }
+}
+
+/// How many columns of results a piece of work has, for products of `n` rows of `k` with `rows` rows in all.
+fn piece(n: usize, rows: usize, k: usize) -> usize {
+    if n * rows * k < SHARE { rows.next_multiple_of(PANEL) } else { ROWS }
+}
+
+/// The products of the rows of `x` (n, k) with several matrices, each into its own of `outs` (n, rows of the matrix).
+pub(crate) fn products(x: &[f32], terms: &[Term<'_>], exact: bool, outs: &mut [Columns<'_>], cx: &mut Context<'_>) {
+    let Some(first) = terms.first() else { return };
+    let (isa, k) = (first.matrix.isa(), first.matrix.view().k());
+    let rows = terms.iter().map(|t| t.matrix.view().rows()).sum();
+    let workers = cx.workers;
+    let x = Input::new(isa, x, k, terms.iter().any(|t| integers(t.matrix, exact)), cx);
+    workers.for_columns(outs, piece(x.n, rows, k), &|i, first, mut out| {
+        let Term { matrix, bias, added } = &terms[i];
+        let width = out.width();
+        x.product(matrix, first, out.part(0..width));
+        let all = matrix.view().rows();
+        for t in 0..x.n {
+            if let Some(bias) = bias {
+                binary_in_place(isa, Binary::Add, out.row(t), &bias[first..][..width]);
+            }
+            if let Some(added) = added {
+                binary_in_place(isa, Binary::Add, out.row(t), &added[t * all + first..][..width]);
+            }
+        }
+    });
+}
+
+/// `silu(x · gateᵀ) · (x · upᵀ)`, element by element, into `out` (n, rows of either matrix).
+pub(crate) fn gated(
+    x: &[f32],
+    [gate, up]: [&Matrix; 2],
+    biases: [Option<&[f32]>; 2],
+    exact: bool,
+    out: &mut [f32],
+    cx: &mut Context<'_>,
+) {
+    /// Rows of `x` whose upper products wait on the stack.
+    const WAITING: usize = 8 * TOGETHER;
+    let (isa, k, rows) = (gate.isa(), gate.view().k(), gate.view().rows());
+    let workers = cx.workers;
+    let x = Input::new(isa, x, k, integers(gate, exact) || integers(up, exact), cx);
+    let piece = piece(x.n, 2 * rows, k).min(ROWS);
+    workers.for_columns(&mut [Columns::new(out, rows)], piece, &|_, first, mut out| {
+        let width = out.width();
+        x.product(gate, first, out.part(0..width));
+        let mut waiting = [0.0; WAITING * ROWS];
+        for from in (0..x.n).step_by(WAITING) {
+            let x = x.rows(from, x.n.min(from + WAITING), k);
+            let waiting = &mut waiting[..x.n * width];
+            x.product(up, first, Columns::new(waiting, width));
+            for (t, up) in waiting.chunks_exact_mut(width).enumerate() {
+                let gate = out.row(from + t);
+                for (of, bias) in [&mut *gate, &mut *up].into_iter().zip(biases) {
+                    if let Some(bias) = bias {
+                        binary_in_place(isa, Binary::Add, of, &bias[first..][..width]);
+                    }
+                }
+                binary_in_place(isa, Binary::SiluMul, gate, up);
+            }
+        }
+    });
+}
+
+/// Which parameters of an operation of products are what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Roles {
+    pub(crate) x: usize,
+    /// Matrices, one for each result.
+    pub(crate) weights: usize,
+    /// None, or one for each result.
+    pub(crate) biases: usize,
+    /// None, or one for each result, of its shape.
+    pub(crate) added: Option<usize>,
+}
+
+/// The kernel of an operation of products.
+#[derive(Debug)]
+pub(crate) struct Lowered {
+    roles: Roles,
+    matrices: SmallVec<[Arc<Matrix>; 4]>,
+    exact: bool,
+    scratch: usize,
+}
+
+impl Lowered {
+    /// For operands whose weights are constants.
+    pub(crate) fn new(roles: Roles, x: &dyn LowerOperands) -> Option<Self> {
+        let matrices: Option<SmallVec<[Arc<Matrix>; 4]>> =
+            (0..x.count(roles.weights)).map(|i| packed(x, roles.weights, i)).collect();
+        let (matrices, exact) = (matrices?, x.exact());
+        let integers = matrices.iter().any(|m| integers(m, exact));
+        let scratch = if integers { rows_scratch(x, roles.x) } else { 0 };
+        Some(Self { roles, matrices, exact, scratch })
+    }
+}
+
+/// The constant matrix that an argument is.
+pub(crate) fn packed(x: &dyn LowerOperands, param: usize, index: usize) -> Option<Arc<Matrix>> {
+    Matrix::new(&x.packed_at(param, index)?, x.pack_cache())
+}
+
+/// Floats of scratch space that the rows of an operand take when quantized.
+pub(crate) fn rows_scratch(x: &dyn LowerOperands, param: usize) -> usize {
+    let shape = x.ty_at(param, 0).1;
+    shape.split_last().map_or(0, |(&k, rows)| scratch(elements(rows), k))
+}
+
+impl Kernel for Lowered {
+    fn run(&self, x: &dyn Operands, out: &mut [Out<'_>], cx: &mut Context<'_>) -> Result<(), OpError> {
+        let Roles { biases, added, .. } = self.roles;
+        let given = |param: Option<usize>, i: usize| match param {
+            Some(param) if x.has(param) => x.f32s_at(param, i).map(Some),
+            _ => Ok(None),
+        };
+        let mut terms: SmallVec<[Term<'_>; 4]> = SmallVec::new();
+        let mut outs: SmallVec<[Columns<'_>; 4]> = SmallVec::new();
+        for (i, (matrix, out)) in self.matrices.iter().zip(out).enumerate() {
+            terms.push(Term { matrix, bias: given(Some(biases), i)?, added: given(added, i)? });
+            outs.push(Columns::new(out.f32s()?, matrix.view().rows()));
+        }
+        products(x.f32s(self.roles.x)?, &terms, self.exact, &mut outs, cx);
+        Ok(())
+    }
+
+    fn scratch(&self) -> usize {
+        self.scratch
+    }
+
+    fn holds(&self, param: usize) -> bool {
+        param == self.roles.weights
+    }
+}
