@@ -45,6 +45,31 @@ pub(crate) fn scatter_halves(layout: &Layout, from: &[f32], to: &mut [f16]) {
     });
 }
 
+/// Copies a view of single floats to a view of half floats of the same shape, rounding to the nearest even.
+pub(crate) fn scatter_view(layout: &Layout, source: &Layout, from: &[f32], to: &mut [f16]) {
+    assert_eq!(layout.shape, source.shape, "views of one shape");
+    let mut outer = layout.shape.len();
+    let mut run = 1;
+    if outer > 0 && layout.strides[outer - 1] == 1 && source.strides[outer - 1] == 1 {
+        outer -= 1;
+        run = layout.shape[outer];
+    }
+    let rows: usize = layout.shape[..outer].iter().product();
+    for row in 0..rows {
+        let (mut rest, mut at, mut there) = (row, layout.offset, source.offset);
+        for axis in (0..outer).rev() {
+            let i = rest % layout.shape[axis];
+            rest /= layout.shape[axis];
+            at += i * layout.strides[axis];
+            there += i * source.strides[axis];
+        }
+        match run {
+            1 => to[at] = f16::from_f32(from[there]),
+            _ => to[at..at + run].convert_from_f32_slice(&from[there..there + run]),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,6 +95,10 @@ mod tests {
             gather_halves(&layout, &halves, &mut out);
             assert_eq!(out, plain, "{layout:?}");
             assert_eq!(halves.iter().filter(|h| h.to_f32() != -1.0).count(), n);
+            // From the same view of another storage: all that is there.
+            let mut copied = vec![f16::from_f32(-1.0); 24];
+            scatter_view(&layout, &layout, &base, &mut copied);
+            assert_eq!(copied, halves, "{layout:?}");
         }
     }
 }

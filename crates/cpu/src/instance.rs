@@ -12,7 +12,7 @@ use anemone_mil::{Buffer, Data, DataMut};
 use half::f16;
 use smallvec::SmallVec;
 
-use crate::copy::{gather, gather_halves, scatter_halves};
+use crate::copy::{gather, gather_halves, scatter_halves, scatter_view};
 use crate::error::RunError;
 use crate::plan::{Plan, Port, RunAction, RunStep};
 use crate::pool::Pool;
@@ -151,7 +151,10 @@ impl Instance {
                 let Some(Data::F32(source)) = x.data_at(update.source, 0) else {
                     return Err(OpError::mismatch("floating elements for a state", "another class"));
                 };
-                scatter_halves(&region, source, &mut states[*state]);
+                match x.layout_at(update.source, 0) {
+                    Some(layout) => scatter_view(&region, layout, source, &mut states[*state]),
+                    None => scatter_halves(&region, source, &mut states[*state]),
+                }
                 Ok(())
             }
             RunAction::Store { state } => {

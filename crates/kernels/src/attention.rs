@@ -71,6 +71,11 @@ pub enum Mask<'a> {
         /// The position of token 0.
         first: usize,
     },
+    /// Token `t` sees positions `0..=last[t]`, or all of them if `last[t]` is negative.
+    UpTo {
+        /// The last position of each token.
+        last: &'a [i32],
+    },
     /// `values[t · stride + p]` is added to the score of position `p` for token `t`.
     Additive {
         /// The mask, at least `len` values for each token.
@@ -158,7 +163,10 @@ impl<'a, E: Element> Group<'a, E> {
 
     /// The end of the positions that any token sees.
     fn seen(&self) -> usize {
-        self.limit(self.width - 1)
+        match self.mask {
+            Mask::UpTo { .. } => (0..self.width).map(|t| self.limit(t)).max().unwrap_or(self.len),
+            _ => self.limit(self.width - 1),
+        }
     }
 
     /// The end of the positions that token `t` sees.
@@ -166,6 +174,7 @@ impl<'a, E: Element> Group<'a, E> {
     fn limit(&self, t: usize) -> usize {
         match self.mask {
             Mask::Causal { first } => self.len.min(first + t + 1),
+            Mask::UpTo { last } => usize::try_from(last[t]).map_or(self.len, |last| self.len.min(last + 1)),
             _ => self.len,
         }
     }
@@ -191,6 +200,9 @@ impl<'a, E: Element> Group<'a, E> {
         let q = &self.queries;
         let need = (heads - 1) * q.head_stride + (width - 1) * q.token_stride + dim;
         assert!(q.data.len() >= need, "attention: {} of queries, {need} needed", q.data.len());
+        if let Mask::UpTo { last } = self.mask {
+            assert!(last.len() >= width, "attention: the last position of {} tokens, of {width} needed", last.len());
+        }
         if let Mask::Additive { values, stride } = self.mask {
             let need = (width - 1) * stride + len;
             assert!(values.len() >= need, "attention: {} of mask, {need} needed", values.len());

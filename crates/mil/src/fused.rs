@@ -12,6 +12,7 @@ pub mod pattern;
 pub mod projection;
 pub mod projections;
 pub mod rms_norm;
+pub mod rope;
 
 use pattern::{Bindings, Look, Pattern};
 
@@ -41,6 +42,7 @@ pub enum Argument {
 pub static ALL: &[&dyn Fused] = &[
     &attention::Attention,
     &rms_norm::RmsNorm,
+    &rope::Rope,
     &gated_projection::GatedProjection,
     &gated_silu::GatedSilu,
     &projection::Projection,

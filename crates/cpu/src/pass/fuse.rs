@@ -76,10 +76,15 @@ impl Look for Index<'_> {
         self.node(value).filter(|n| n.outputs.len() == 1 && n.is_pure()).map(|n| n.op)
     }
 
-    fn argument(&self, value: ValueId, param: &str) -> Option<ValueId> {
-        let node = self.node(value)?;
-        let index = node.op.params().iter().position(|p| p.name == param)?;
-        node.args[index].first().copied()
+    fn part(&self, value: ValueId) -> Option<(&'static dyn Op, usize)> {
+        let node = self.node(value).filter(|n| n.outputs.len() > 1 && n.is_pure())?;
+        Some((node.op, node.outputs.iter().position(|&v| v == value)?))
+    }
+
+    fn arguments(&self, value: ValueId, param: &str) -> &[ValueId] {
+        let Some(node) = self.node(value) else { return &[] };
+        let index = node.op.params().iter().position(|p| p.name == param);
+        index.map_or(&[], |i| node.args[i].as_slice())
     }
 
     fn ty(&self, value: ValueId) -> &StaticType {

@@ -28,6 +28,10 @@ fn reference(group: &Group<'_, f32>) -> Vec<f64> {
                             f64::NEG_INFINITY
                         }
                     }
+                    Mask::UpTo { last } => match usize::try_from(last[t]) {
+                        Ok(last) if p > last => f64::NEG_INFINITY,
+                        _ => 0.0,
+                    },
                     Mask::Additive { values, stride } => f64::from(values[t * stride + p]),
                 };
                 dot * f64::from(group.scale) + mask
@@ -87,10 +91,13 @@ fn agrees_with_the_formula() {
         let mut additive = values(4, width * (len + 1));
         additive.iter_mut().step_by(5).for_each(|v| *v = f32::NEG_INFINITY);
         additive.iter_mut().step_by(len + 1).for_each(|v| *v = 0.0);
+        // One that sees all, then the first ones fewer and fewer.
+        let last: Vec<i32> = (0..width).map(|t| if t % 3 == 1 { -1 } else { (len / (t + 1)) as i32 }).collect();
         for mask in [
             Mask::Full,
             Mask::Causal { first: len.saturating_sub(width) },
             Mask::Causal { first: 0 },
+            Mask::UpTo { last: &last },
             Mask::Additive { values: &additive, stride: len + 1 },
         ] {
             let queries = Queries { data: &queries, head_stride: dim, token_stride: heads * dim };

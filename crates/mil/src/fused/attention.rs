@@ -2,26 +2,27 @@
 //!
 //! Keys and values may have fewer heads than queries; heads that share stand next to each other.
 //!
+//! A mask that a program computes from the positions of the tokens is not computed: the positions take its place.
+//!
 //! Numbers: columns at the end of the mask that no row may see are not read. A column is hidden from a row if its mask is
 //! at most [`HIDDEN`]; a row that sees nothing at all sees everything, as softmax has it.
 
+mod lowered;
+
 use anemone_kernels::Isa;
-use anemone_kernels::attention::{
-    Element, Group, Keys, Mask, Queries, Rows, attend, attend_block, merge, part_len, scratch_len,
-};
-use half::slice::HalfFloatSliceExt;
+use anemone_kernels::attention::{Mask, part_len, scratch_len};
 use smallvec::smallvec;
 
+use lowered::Lowered;
 use super::pattern::{Bindings, Look, Pattern};
 use super::{Argument, Fused};
 use crate::case::Case;
 use crate::constant::Const;
-use crate::layout::Layout;
-use crate::lower::{Context, Kernel, LowerOperands};
+use crate::lower::{Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
 use crate::program::ValueId;
-use crate::tensor::{Data, Tensor};
-use crate::types::{DType, Opset, elements};
+use crate::tensor::Tensor;
+use crate::types::{Class, DType, Opset, elements};
 
 /// A mask of at most this hides: the exponential of what is left is zero beside that of any score a model gives.
 pub const HIDDEN: f32 = -1e4;
@@ -37,6 +38,8 @@ const MASK: usize = 3;
 const SCALE: usize = 4;
 /// Whether a row that the mask hides all positions from, by -infinity, is zero; else it is NaN, as softmax has it.
 const ZEROS: usize = 5;
+/// In place of a mask: the last position that each token sees, all before it included.
+const LAST: usize = 6;
 
 impl Fused for Attention {
     fn op(&self) -> &'static dyn Op {
@@ -52,7 +55,12 @@ impl Fused for Attention {
         };
         let key = || shared("key", "repeated key");
         let value = || shared("value", "repeated value");
-        let scores = || Pattern::op("matmul", [("x", Any("query")), ("y", key())]).named("scores");
+        // Queries may be scaled before they meet the keys.
+        let query = || {
+            let scaled = Either("mul", Box::new(Any("query")), Box::new(Scalar("query factor")));
+            OneOf(vec![scaled.reshaped().named("met query"), Any("query")])
+        };
+        let scores = || Pattern::op("matmul", [("x", query()), ("y", key())]).named("scores");
         let scaled = || {
             OneOf(vec![
                 Either("mul", Box::new(scores()), Box::new(Scalar("factor"))),
@@ -60,14 +68,21 @@ impl Fused for Attention {
                 scores(),
             ])
         };
-        let masked = Either("add", Box::new(scaled().reshaped()), Box::new(Any("mask"))).named("masked");
+        let masked = |mask| Either("add", Box::new(scaled().reshaped()), Box::new(mask)).named("masked");
+        let past = |positions| Pattern::op("less_equal", [("x", Any("range")), ("y", positions)]);
+        let column = Pattern::op("expand_dims", [("x", Any("positions"))]).named("column");
+        let hidden = Pattern::op("logical_not", [("x", past(column))]);
+        let hidden = Pattern::op("cast", [("x", hidden)]);
+        let product = Either("mul", Box::new(hidden), Box::new(Scalar("hidden")));
+        let choice = [("cond", past(Any("positions"))), ("a", Scalar("zero")), ("b", Scalar("hidden"))];
+        let choice = Pattern::op("select", choice);
         let weights = |inner: Pattern| Pattern::op("softmax", [("x", inner)]).named("softmax").reshaped();
         let one = |extra: Option<(&'static str, Pattern)>| {
             let mut args = vec![("query", Any("query")), ("key", key()), ("value", value())];
             args.extend(extra);
             Pattern::Op("scaled_dot_product_attention", args).named("whole")
         };
-        [masked, scaled().reshaped()]
+        [masked(product), masked(choice), masked(Any("mask")), scaled().reshaped()]
             .into_iter()
             .map(|inner| Pattern::op("matmul", [("x", weights(inner)), ("y", value())]).named("mixed"))
             .chain([one(Some(("attn_mask", Any("mask")))), one(None)])
@@ -78,17 +93,19 @@ impl Fused for Attention {
         let (query, key, value) = (found.value("query")?, found.value("key")?, found.value("value")?);
         let shape = |v| graph.ty(v).shape.as_slice();
         // As the products meet them.
+        let met_query = found.value("met query").unwrap_or(query);
         let (met_key, met_value) =
             (repeated(found, graph, "repeated key", key)?, repeated(found, graph, "repeated value", value)?);
         let ([batch_q @ .., rows, dim], [batch_k @ .., len, dim_k], [batch_v @ .., len_v, dim_v]) =
-            (shape(query), shape(met_key), shape(met_value))
+            (shape(met_query), shape(met_key), shape(met_value))
         else {
             return None;
         };
         // Keys of one head may meet the queries of a whole group, spread by the products.
         let spread = elements(batch_k) == 1 && batch_k == batch_v;
         let together = spread || batch_q == batch_k && batch_q == batch_v;
-        let fits = together && dim == dim_k && dim == dim_v && len == len_v;
+        let same_rows = shape(query).last() == Some(dim) && elements(shape(query)) == elements(shape(met_query));
+        let fits = same_rows && together && dim == dim_k && dim == dim_v && len == len_v;
         if !fits || shape(key) != shape(value) || *dim == 0 || *len == 0 {
             return None;
         }
@@ -103,15 +120,23 @@ impl Fused for Attention {
         };
         // The weights may have been reshaped on the way: they must meet the values as the scores left the keys.
         let bare = |v| shape(v).iter().skip_while(|&&n| n == 1);
-        if !bare(result).eq(bare(query)) {
+        if !bare(result).eq(bare(met_query)) {
             return None;
         }
+        let scale = scale * found.scalar("query factor").unwrap_or(1.0);
         let mut args = vec![
             (QUERY, Argument::Value(query)),
             (KEY, Argument::Value(key)),
             (VALUE, Argument::Value(value)),
             (SCALE, Argument::Const(Const::from(scale))),
         ];
+        if let Some(positions) = found.value("positions") {
+            let width = last_positions(found, graph, *len)?;
+            if width != tokens || !rows.is_multiple_of(tokens) {
+                return None;
+            }
+            args.push((LAST, Argument::Value(positions)));
+        }
         if let Some(mask) = found.value("mask") {
             // One row for each token, the same for all heads, and the tokens of a head one after another.
             let width = mask_rows(shape(mask), *len)?;
@@ -129,6 +154,21 @@ impl Fused for Attention {
         }
         Some(args)
     }
+}
+
+/// The tokens whose positions make a mask over `len` of them, if all that makes it is as it should be.
+fn last_positions(found: &Bindings, graph: &dyn Look, len: usize) -> Option<usize> {
+    let (range, positions) = (found.value("range")?, found.value("positions")?);
+    let counts = graph.constant(range)?.iter().enumerate().all(|(i, &p)| p == i as f32);
+    let tokens = elements(&graph.ty(positions).shape);
+    // (tokens, 1) against (len), or one token.
+    let aligned = match found.value("column") {
+        Some(column) => graph.ty(column).shape[..] == [tokens, 1],
+        None => tokens == 1,
+    };
+    let hides = found.scalar("hidden")? <= HIDDEN && found.scalar("zero").unwrap_or(0.0) == 0.0;
+    let fits = counts && aligned && hides && graph.ty(range).shape[..] == [len];
+    (fits && graph.ty(positions).dtype.class() == Class::Int).then_some(tokens)
 }
 
 /// The value that repeats `inner` for each head of a group, if one was found, and checked; else `inner`.
@@ -208,6 +248,9 @@ impl Sizes {
         }
         let rows = all / groups.max(1);
         let width = match x.has(MASK).then(|| x.shape(MASK)) {
+            None if x.has(LAST) => Some(elements(x.shape(LAST)))
+                .filter(|&width| width > 0 && rows.is_multiple_of(width))
+                .ok_or_else(|| x.bad(LAST, format!("positions, as many as divide {rows}"), x.shape(LAST)))?,
             None => 1,
             Some(mask) => mask_rows(mask, *len)
                 .filter(|&width| width > 0 && rows.is_multiple_of(width))
@@ -217,10 +260,29 @@ impl Sizes {
     }
 
     /// How many positions any row sees.
-    fn seen(&self, mask: Option<&[f32]>) -> usize {
-        let Some(mask) = mask else { return self.len };
-        let last = |row: &[f32]| row.iter().rposition(|&m| m > HIDDEN || m.is_nan()).map_or(self.len, |i| i + 1);
-        mask.chunks_exact(self.len).take(self.width).map(last).max().unwrap_or(self.len)
+    fn seen(&self, mask: Mask<'_>) -> usize {
+        match mask {
+            Mask::UpTo { last } => {
+                let all = last.iter().map(|&p| usize::try_from(p).map_or(self.len, |p| self.len.min(p + 1)));
+                all.max().unwrap_or(self.len)
+            }
+            Mask::Additive { values, .. } => {
+                let mut seen = 0;
+                for row in values.chunks_exact(self.len).take(self.width).rev() {
+                    // No further than the most that another row sees; in pieces, which make for wide comparisons.
+                    let ends = (seen..self.len).rev().step_by(64).map(|last| (last + 1 - 64.min(last + 1 - seen), last + 1));
+                    let sees = |m: &f32| *m > HIDDEN || m.is_nan();
+                    let piece = |&(from, to): &(usize, usize)| row[from..to].iter().fold(false, |any, m| any | sees(m));
+                    if let Some((from, to)) = ends.into_iter().find(piece) {
+                        seen = row[from..to].iter().rposition(sees).map_or(seen, |i| from + i + 1);
+                    } else if !row[..seen].iter().any(sees) {
+                        return self.len;
+                    }
+                }
+                seen
+            }
+            _ => self.len,
+        }
     }
 }
 
@@ -255,6 +317,7 @@ impl Op for Attention {
                 Param::optional("mask"),
                 Param::required("scale"),
                 Param::optional("zeros"),
+                Param::optional("last"),
             ]
         }
     }
@@ -268,12 +331,19 @@ impl Op for Attention {
         let s = Sizes::of(x)?;
         let (q, k, v, scale) = (x.f32s(QUERY)?, x.f32s(KEY)?, x.f32s(VALUE)?, x.f32(SCALE)?);
         let mask = if x.has(MASK) { Some(x.f32s(MASK)?) } else { None };
+        let last = if x.has(LAST) { Some(x.i32s(LAST)?) } else { None };
+        let hidden = |row: usize, p: usize| {
+            last.is_some_and(|last| usize::try_from(last[row % s.width]).is_ok_and(|last| p > last))
+        };
         let out = out[0].f32s()?;
         for row in 0..s.groups * s.rows {
             let (head, q) = (row / s.rows * s.len * s.dim, &q[row * s.dim..(row + 1) * s.dim]);
             let score = |p: usize| {
                 let k = &k[head + p * s.dim..head + (p + 1) * s.dim];
                 let dot: f32 = q.iter().zip(k).map(|(a, b)| a * b).sum();
+                if hidden(row, p) {
+                    return f32::NEG_INFINITY;
+                }
                 dot * scale + mask.map_or(0.0, |m| m[row % s.width * s.len + p])
             };
             let top = (0..s.len).map(score).fold(f32::NEG_INFINITY, f32::max);
@@ -313,125 +383,10 @@ impl Op for Attention {
                 .input("mask", Tensor::floats(DType::F32, &[2, 2], &[0.0, -1e4, 0.0, 0.0]))
                 .constant("scale", 1.0f32)
                 .expect(Tensor::floats(DType::F32, &[1, 2, 1], &[10.0, mixed[1]])),
+            case("each row sees up to its position")
+                .constant("scale", 1.0f32)
+                .input("last", Tensor::ints(DType::I32, &[2], &[0, 7]))
+                .expect(Tensor::floats(DType::F32, &[1, 2, 1], &[10.0, mixed[1]])),
         ]
-    }
-}
-
-/// The kernel: key-value heads and blocks of positions, or query heads, side by side.
-#[derive(Debug)]
-struct Lowered {
-    isa: Isa,
-    scratch: usize,
-}
-
-impl Kernel for Lowered {
-    fn run(&self, x: &dyn Operands, out: &mut [Out<'_>], cx: &mut Context<'_>) -> Result<(), OpError> {
-        let sizes = Sizes::of(x)?;
-        let out = out[0].f32s()?;
-        match (x.halves_at(KEY, 0), x.halves_at(VALUE, 0)) {
-            (Some(k), Some(v)) => self.attend(x, sizes, k.reinterpret_cast(), v.reinterpret_cast(), out, cx),
-            (None, None) => {
-                let (Some(Data::F32(k)), Some(Data::F32(v))) = (x.data_at(KEY, 0), x.data_at(VALUE, 0)) else {
-                    return Err(x.bad(KEY, "floating elements", x.dtype(KEY)));
-                };
-                self.attend(x, sizes, k, v, out, cx)
-            }
-            _ => Err(OpError::Unsupported { what: "keys in a state with values outside, or the reverse,".to_owned() }),
-        }
-    }
-
-    fn scratch(&self) -> usize {
-        self.scratch
-    }
-
-    fn accepts_view(&self, param: usize, layout: &Layout) -> bool {
-        (param == KEY || param == VALUE) && layout.strides.last() == Some(&1) && layout.shape.len() >= 2
-    }
-}
-
-impl Lowered {
-    fn attend<E: Element + Sync>(
-        &self,
-        x: &dyn Operands,
-        s: Sizes,
-        keys: &[E],
-        values: &[E],
-        out: &mut [f32],
-        cx: &mut Context<'_>,
-    ) -> Result<(), OpError> {
-        let (q, scale) = (x.f32s(QUERY)?, x.f32(SCALE)?);
-        let mask = if x.has(MASK) { Some(x.f32s(MASK)?) } else { None };
-        let (k_rows, v_rows) = (Heads::new(x, KEY), Heads::new(x, VALUE));
-        let len = s.seen(mask);
-        let group = |g: usize, heads: usize, from: usize| Group {
-            heads,
-            width: s.width,
-            dim: s.dim,
-            scale,
-            queries: Queries {
-                data: &q[(g * s.rows + from * s.width) * s.dim..],
-                head_stride: s.width * s.dim,
-                token_stride: s.dim,
-            },
-            keys: Keys::Rows(Rows { data: &keys[k_rows.start(g)..], stride: k_rows.stride }),
-            values: Rows { data: &values[v_rows.start(g)..], stride: v_rows.stride },
-            len,
-            mask: mask.map_or(Mask::Full, |values| Mask::Additive { values, stride: s.len }),
-        };
-        let heads = s.rows / s.width;
-        if s.width == 1 {
-            let (part, work) = (part_len(s.rows, s.dim), scratch_len(s.rows, s.dim));
-            let blocks = group(0, heads, 0).blocks();
-            let pieces = &mut cx.scratch[..s.groups * blocks * (part + work)];
-            cx.workers.for_chunks(pieces, part + work, &|i, piece| {
-                let (part, work) = piece.split_at_mut(part);
-                attend_block(self.isa, &group(i / blocks, heads, 0), i % blocks, work, part);
-            });
-            // The parts of a group, moved together, are merged in order.
-            for (g, out) in out.chunks_exact_mut(s.rows * s.dim).enumerate() {
-                let pieces = &mut pieces[g * blocks * (part + work)..(g + 1) * blocks * (part + work)];
-                for b in 1..blocks {
-                    pieces.copy_within(b * (part + work)..b * (part + work) + part, b * part);
-                }
-                merge(self.isa, s.rows, s.dim, &pieces[..blocks * part], out);
-            }
-        } else {
-            let (result, work) = (s.width * s.dim, scratch_len(s.width, s.dim));
-            let pieces = &mut cx.scratch[..s.groups * heads * (result + work)];
-            cx.workers.for_chunks(pieces, result + work, &|i, piece| {
-                let (result, work) = piece.split_at_mut(result);
-                attend(self.isa, &group(i / heads, 1, i % heads), work, result);
-            });
-            for (out, piece) in out.chunks_exact_mut(result).zip(pieces.chunks_exact(result + work)) {
-                out.copy_from_slice(&piece[..result]);
-            }
-        }
-        clear_blind(x, s, out)
-    }
-}
-
-/// Where the rows of each head lie.
-struct Heads<'a> {
-    layout: Option<&'a Layout>,
-    stride: usize,
-    size: usize,
-}
-
-impl<'a> Heads<'a> {
-    fn new(x: &'a dyn Operands, param: usize) -> Self {
-        let shape = x.shape(param);
-        let (rows, dim) = (shape[shape.len() - 2], shape[shape.len() - 1]);
-        let layout = x.layout_at(param, 0);
-        Self { layout, stride: layout.map_or(dim, |l| l.strides[l.strides.len() - 2]), size: rows * dim }
-    }
-
-    fn start(&self, mut head: usize) -> usize {
-        let Some(l) = self.layout else { return head * self.size };
-        let mut at = l.offset;
-        for (&n, &stride) in l.shape.iter().zip(&l.strides).rev().skip(2) {
-            at += head % n * stride;
-            head /= n;
-        }
-        at
     }
 }

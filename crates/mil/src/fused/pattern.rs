@@ -8,8 +8,14 @@ use crate::types::StaticType;
 pub trait Look {
     /// The operation that computes a value as its only result.
     fn producer(&self, value: ValueId) -> Option<&'static dyn Op>;
-    /// The argument of the operation that computes `value`, by the parameter's name.
-    fn argument(&self, value: ValueId, param: &str) -> Option<ValueId>;
+    /// The operation that `value` is one of several results of, and which one.
+    fn part(&self, value: ValueId) -> Option<(&'static dyn Op, usize)>;
+    /// The arguments of the operation that computes `value`, by the parameter's name.
+    fn arguments(&self, value: ValueId, param: &str) -> &[ValueId];
+    /// The first of these.
+    fn argument(&self, value: ValueId, param: &str) -> Option<ValueId> {
+        self.arguments(value, param).first().copied()
+    }
     /// The type of a value.
     fn ty(&self, value: ValueId) -> &StaticType;
     /// Whether a value is a constant, packed or not.
@@ -29,6 +35,10 @@ pub enum Pattern {
     Scalar(&'static str),
     /// An operation, with patterns for some of its parameters.
     Op(&'static str, Vec<(&'static str, Pattern)>),
+    /// One result of an operation that has several, with patterns for some of its parameters.
+    Part(&'static str, usize, Vec<(&'static str, Pattern)>),
+    /// An operation, with a pattern for each argument of one parameter.
+    Each(&'static str, &'static str, Vec<Pattern>),
     /// An operation of two operands that may change places.
     Either(&'static str, Box<Pattern>, Box<Pattern>),
     /// One of several.
@@ -114,6 +124,17 @@ fn go(pattern: &Pattern, value: ValueId, graph: &dyn Look, found: Bindings) -> O
         Pattern::Op(kind, args) => {
             is(graph, value, kind)?;
             args.iter().try_fold(found, |found, (param, p)| go(p, graph.argument(value, param)?, graph, found))
+        }
+        Pattern::Part(kind, index, args) => {
+            let (op, found_index) = graph.part(value)?;
+            (op.name() == *kind && found_index == *index).then_some(())?;
+            args.iter().try_fold(found, |found, (param, p)| go(p, graph.argument(value, param)?, graph, found))
+        }
+        Pattern::Each(kind, param, patterns) => {
+            is(graph, value, kind)?;
+            let values = graph.arguments(value, param);
+            (values.len() == patterns.len()).then_some(())?;
+            patterns.iter().zip(values).try_fold(found, |found, (p, &v)| go(p, v, graph, found))
         }
         Pattern::Either(kind, a, b) => {
             is(graph, value, kind)?;

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use anemone_kernels::columns::Columns;
+
 use super::convolving::{Convolution, Layout};
 use super::matrix::Matrix;
+use super::products::{self, Term, integers};
 use crate::lower::{Context, Kernel, LowerOperands};
 use crate::op::{OpError, Operands, Out};
 use crate::tensor::Data;
@@ -12,6 +15,7 @@ use crate::tensor::Data;
 #[derive(Debug)]
 pub struct Pointwise {
     matrix: Arc<Matrix>,
+    exact: bool,
     x: usize,
     weight: usize,
     bias: usize,
@@ -35,8 +39,18 @@ impl Pointwise {
         let matrix = Matrix::new(&x.packed_at(layout.weight, 0)?, x.pack_cache())?;
         let (n, rows) = (positions.iter().product::<usize>(), matrix.view().rows());
         let turned = if n == 1 { 0 } else { n * (channels + rows) };
-        let scratch = turned + matrix.scratch(if n == 1 { image.1[0] } else { n });
-        Some(Self { matrix, x: layout.x, weight: layout.weight, bias: layout.bias, scratch })
+        let (exact, rows) = (x.exact(), if n == 1 { image.1[0] } else { n });
+        let quantized = if integers(&matrix, exact) { products::scratch(rows, *channels) } else { 0 };
+        let scratch = turned + quantized;
+        Some(Self { matrix, exact, x: layout.x, weight: layout.weight, bias: layout.bias, scratch })
+    }
+}
+
+impl Pointwise {
+    fn product(&self, x: &[f32], bias: Option<&[f32]>, out: &mut [f32], cx: &mut Context<'_>) {
+        let mut outs = [Columns::new(out, self.matrix.view().rows())];
+        let terms = [Term { matrix: &self.matrix, bias, added: None }];
+        products::products(x, &terms, self.exact, &mut outs, cx);
     }
 }
 
@@ -47,7 +61,7 @@ impl Kernel for Pointwise {
         let n: usize = x.shape(self.x)[2..].iter().product();
         let out = out[0].f32s()?;
         if n == 1 {
-            self.matrix.product(image, bias, out, cx);
+            self.product(image, bias, out, cx);
             return Ok(());
         }
         let rows = self.matrix.view().rows();
@@ -55,7 +69,7 @@ impl Kernel for Pointwise {
         let (results, rest) = rest.split_at_mut(n * rows);
         for (image, out) in image.chunks_exact(n * channels).zip(out.chunks_exact_mut(n * rows)) {
             turn(image, channels, n, columns);
-            self.matrix.product(columns, bias, results, &mut Context { workers: cx.workers, scratch: &mut *rest });
+            self.product(columns, bias, results, &mut Context { workers: cx.workers, scratch: &mut *rest });
             turn(results, n, rows, out);
         }
         Ok(())

@@ -1,7 +1,8 @@
 //! Products of rows with constant matrices: what `linear` and the fused operations around it lower to.
 //!
 //! Where a matrix is of integers, the rows are quantized (once for all matrices that they meet) and multiplied as integers,
-//! unless the plan is exact; see `docs/numerics.md`.
+//! unless the plan is exact: to 16 bits if they are few, which then costs nothing, to 8 bits if they are many; see
+//! `docs/numerics.md`.
 
 use std::sync::Arc;
 
@@ -23,6 +24,8 @@ pub(crate) const ROWS: usize = 2 * PANEL;
 const SHARE: usize = 1 << 15;
 /// Alignment of quantized rows, in floats.
 const ALIGN: usize = 16;
+/// Up to so many rows are quantized to 16 bits: reading the weights then takes longer than multiplying twice.
+const FEW: usize = 16;
 
 /// One product, `x · Wᵀ`, and what is added to it.
 pub(crate) struct Term<'a> {
@@ -43,7 +46,8 @@ pub(crate) struct Input<'a> {
 
 /// Floats of scratch space that `n` rows of `k` take when quantized.
 pub(crate) fn scratch(n: usize, k: usize) -> usize {
-    Activations::bytes(n, k) / 4 + ALIGN
+    // A run may have fewer rows, and these take twice the space.
+    Activations::bytes(n, k).max(Activations::deep_bytes(n.min(FEW), k)) / 4 + ALIGN
 }
 
 /// Whether products with the matrix are of integers, in a plan that is `exact` or not.
@@ -59,14 +63,17 @@ impl<'a> Input<'a> {
             return Self { x, n, quantized: None };
         }
         let start = cx.scratch.as_ptr().align_offset(4 * ALIGN).min(ALIGN);
+        if n <= FEW {
+            let words = &mut cx.scratch[start..][..Activations::deep_bytes(n, k) / 4];
+            return Self { x, n, quantized: Some(Activations::quantize_deep(isa, x, n, k, bytes_of_mut(words))) };
+        }
         let words = &mut cx.scratch[start..][..Activations::bytes(n, k) / 4];
-        let together = TOGETHER * k;
         // Rows that lie together lie apart from the others.
-        let piece = (SHARE / together.max(1)).max(1);
-        cx.workers.for_chunks(words, piece * Activations::bytes(TOGETHER, k) / 4, &|i, words| {
-            let mut x = x[i * piece * together..].chunks(together);
-            for words in words.chunks_mut(Activations::bytes(TOGETHER, k) / 4) {
-                let x = x.next().expect("as many rows as there is room for");
+        let (x_together, words_together) = (TOGETHER * k, Activations::bytes(TOGETHER, k) / 4);
+        let piece = (SHARE / x_together.max(1)).max(1);
+        cx.workers.for_chunks(words, piece * words_together, &|i, words| {
+            let x = x[i * piece * x_together..].chunks(x_together);
+            for (x, words) in x.zip(words.chunks_mut(words_together)) {
                 Activations::quantize(isa, x, x.len() / k, k, bytes_of_mut(words));
             }
         });
