@@ -42,7 +42,9 @@ fn main() -> Result<()> {
             for (instance, state) in plans.iter_mut().zip(&mut states) {
                 for (name, value) in [("input_ids", token), ("cache_position", position)] {
                     let index = instance.input_index(name).ok_or("an input is missing")?;
-                    let DataMut::I32(v) = instance.input_mut(index) else { return Err("an input is not of integers".into()) };
+                    let DataMut::I32(v) = instance.input_mut(index) else {
+                        return Err("an input is not of integers".into());
+                    };
                     v.fill(value);
                 }
                 instance.run(state)?;

@@ -312,7 +312,8 @@ mod tests {
                     }
                 });
             }
-            let expected = |matrix: usize, width: usize, i: usize| 100.0 * (matrix * 1000 + i / width * 100 + i % width) as f32;
+            let expected =
+                |matrix: usize, width: usize, i: usize| 100.0 * (matrix * 1000 + i / width * 100 + i % width) as f32;
             assert!((0..150).all(|i| a[i] == expected(0, 50, i)));
             assert!((0..21).all(|i| b[i] == expected(1, 7, i)));
         }

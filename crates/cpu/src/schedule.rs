@@ -270,8 +270,10 @@ impl Scheduler<'_> {
                 smallvec![Source { dtype: DType::F16, shape: self.shape(target), at: At::Held }]
             } else {
                 // What is written may have gaps where it lies.
-                let gaps = |s: &Self, v: ValueId| param == update.source && matches!(s.loc[v.index()], Loc::Part { .. });
-                let lies = |v| if gaps(self, v) { self.as_view(v) } else { None }.unwrap_or_else(|| self.copied(v, node));
+                let gaps =
+                    |s: &Self, v: ValueId| param == update.source && matches!(s.loc[v.index()], Loc::Part { .. });
+                let lies =
+                    |v| if gaps(self, v) { self.as_view(v) } else { None }.unwrap_or_else(|| self.copied(v, node));
                 list.iter().copied().map(lies).collect()
             });
         }

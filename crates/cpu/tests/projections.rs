@@ -46,9 +46,8 @@ fn linear(b: &mut Build, name: &str, make: DType, x: ValueId, rows: usize, colum
 fn layer(make: DType, n: usize, bias: bool) -> Function {
     let mut b = Build::new();
     let x = b.input("x", &[1, n, WIDTH]);
-    let mut outs: Vec<ValueId> = [("q", 96), ("k", 48), ("v", 40)]
-        .map(|(name, rows)| linear(&mut b, name, make, x, rows, WIDTH, bias))
-        .into();
+    let mut outs: Vec<ValueId> =
+        [("q", 96), ("k", 48), ("v", 40)].map(|(name, rows)| linear(&mut b, name, make, x, rows, WIDTH, bias)).into();
     let gate = linear(&mut b, "gate", make, x, INNER, WIDTH, bias);
     let up = linear(&mut b, "up", make, x, INNER, WIDTH, false);
     let silu = b.op("silu", "silu", &[("x", gate.into())]);
@@ -74,7 +73,9 @@ fn exact_plans_compute_what_the_interpreter_does_and_others_stay_near_it() {
                 for (exact, tolerance) in [(true, 1e-5), (false, near)] {
                     let mut both = Both::with(&f, exact).unwrap();
                     let plan = both.plan().to_string();
-                    for part in ["joined into `projections`", "fused into `gated_projection`", "fused into `projection`"] {
+                    for part in
+                        ["joined into `projections`", "fused into `gated_projection`", "fused into `projection`"]
+                    {
                         assert!(plan.contains(part), "{part} is not in:\n{plan}");
                     }
                     assert!(!plan.contains("`linear` giving `q` "), "q is by itself in:\n{plan}");

@@ -13,7 +13,6 @@ use anemone_kernels::Isa;
 use anemone_kernels::attention::{Mask, part_len, scratch_len};
 use smallvec::smallvec;
 
-use lowered::Lowered;
 use super::pattern::{Bindings, Look, Pattern};
 use super::{Argument, Fused};
 use crate::case::Case;
@@ -23,6 +22,7 @@ use crate::op::{Op, OpError, Operands, Out, Param, Results};
 use crate::program::ValueId;
 use crate::tensor::Tensor;
 use crate::types::{Class, DType, Opset, elements};
+use lowered::Lowered;
 
 /// A mask of at most this hides: the exponential of what is left is zero beside that of any score a model gives.
 pub const HIDDEN: f32 = -1e4;
@@ -270,7 +270,8 @@ impl Sizes {
                 let mut seen = 0;
                 for row in values.chunks_exact(self.len).take(self.width).rev() {
                     // No further than the most that another row sees; in pieces, which make for wide comparisons.
-                    let ends = (seen..self.len).rev().step_by(64).map(|last| (last + 1 - 64.min(last + 1 - seen), last + 1));
+                    let ends =
+                        (seen..self.len).rev().step_by(64).map(|last| (last + 1 - 64.min(last + 1 - seen), last + 1));
                     let sees = |m: &f32| *m > HIDDEN || m.is_nan();
                     let piece = |&(from, to): &(usize, usize)| row[from..to].iter().fold(false, |any, m| any | sees(m));
                     if let Some((from, to)) = ends.into_iter().find(piece) {

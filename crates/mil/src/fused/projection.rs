@@ -35,11 +35,8 @@ impl Fused for Projection {
         let [x, weight, added, product] = ["x", "weight", "added", "product"].map(|n| found.value(n));
         let (x, weight, added, product) = (x?, weight?, added?, product?);
         let fits = graph.is_constant(weight) && graph.used_once(product) && graph.ty(product) == graph.ty(added);
-        let mut args = vec![
-            (X, Argument::Value(x)),
-            (WEIGHT, Argument::Value(weight)),
-            (ADDED, Argument::Value(added)),
-        ];
+        let mut args =
+            vec![(X, Argument::Value(x)), (WEIGHT, Argument::Value(weight)), (ADDED, Argument::Value(added))];
         args.extend(graph.argument(product, "bias").map(|bias| (BIAS, Argument::Value(bias))));
         fits.then_some(args)
     }

@@ -75,7 +75,8 @@ impl Fused for Rope {
                 [half, half]
             }
             Some(minus) => {
-                let [from, to] = [0, half].map(|begin| is_slice(graph, if begin == 0 { low } else { high }, begin, half));
+                let [from, to] =
+                    [0, half].map(|begin| is_slice(graph, if begin == 0 { low } else { high }, begin, half));
                 (minus == -1.0 && 2 * half == size).then_some(())?;
                 from?;
                 to?;
@@ -84,12 +85,17 @@ impl Fused for Rope {
         };
         let table = |v: ValueId| {
             let s = shape(v);
-            elements(s) == tokens * widths[0] && s.last() == Some(&widths[0]) && s.len() <= shape(x).len()
-                && (s.len() < 2 || s[s.len() - 2] == tokens) && graph.ty(v).dtype.is_float()
+            elements(s) == tokens * widths[0]
+                && s.last() == Some(&widths[0])
+                && s.len() <= shape(x).len()
+                && (s.len() < 2 || s[s.len() - 2] == tokens)
+                && graph.ty(v).dtype.is_float()
         };
         let fits = table(cos) && table(sin) && shape(high).last() == Some(&half) && half > 0 && 2 * half <= size;
         let half = Argument::Const(i32::try_from(half).ok()?.into());
-        fits.then(|| vec![(X, Argument::Value(x)), (COS, Argument::Value(cos)), (SIN, Argument::Value(sin)), (HALF, half)])
+        fits.then(|| {
+            vec![(X, Argument::Value(x)), (COS, Argument::Value(cos)), (SIN, Argument::Value(sin)), (HALF, half)]
+        })
     }
 }
 

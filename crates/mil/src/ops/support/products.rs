@@ -135,7 +135,7 @@ pub(crate) fn gated(
     cx: &mut Context<'_>,
 ) {
     /// Rows of `x` whose upper products wait on the stack.
-    const WAITING: usize = 8 * TOGETHER;
+    const WAITING: usize = 2 * TOGETHER;
     let (isa, k, rows) = (gate.isa(), gate.view().k(), gate.view().rows());
     let workers = cx.workers;
     let x = Input::new(isa, x, k, integers(gate, exact) || integers(up, exact), cx);
