@@ -13,9 +13,10 @@ use anemone_mil::{Function, Program};
 use anemone_package::bundle::{self, BundleManifest, Roles, SourceInfo, hex};
 use sha2::{Digest, Sha256};
 
+use crate::check::{Fidelity, check};
 use crate::error::{ConvertError, Result};
 use crate::net::{CACHE, Net, cache_type};
-use crate::quantize::{Scheme, Watch, Weights};
+use crate::quantize::{Scheme, Shared, Watch, Weights};
 use crate::source::{Format, Source};
 use crate::staging::write_synced;
 use crate::tokenizer::{TokenizerFiles, reach};
@@ -106,8 +107,8 @@ impl<'s> Conversion<'s> {
             let n = elements(&shape) as u64;
             match shape[..] {
                 [_, _] if c.tie_embeddings && name == "lm_head.weight" => {}
-                [rows, columns] => {
-                    weight_bytes += (options.weights.bytes)(rows, columns);
+                [_, _] => {
+                    weight_bytes += options.weights.bytes(&source.tensor(&name)?);
                     weights += n;
                 }
                 _ => weight_bytes += 2 * n,
@@ -153,16 +154,19 @@ impl<'s> Conversion<'s> {
     }
 
     /// Converts into the folder `dest`, which appears complete or not at all. A converted model that is there already is
-    /// replaced.
+    /// replaced. What was written is decoded and compared with the source before it appears.
     ///
     /// # Errors
     /// If the disk is too full, a weight cannot be stored, `watch` says stop, or the system refuses.
-    pub fn run(&self, dest: &Path, watch: &Watch) -> Result<()> {
+    pub fn run(&self, dest: &Path, watch: &Watch) -> Result<Fidelity> {
         crate::finite::check(self.source, watch)?;
         let staging = staging::begin(dest, self.estimate.weight_bytes + SPARE_DISK)?;
         let stopped = |e: ConvertError| if watch.stop.load(Ordering::Relaxed) { ConvertError::Stopped } else { e };
         let manifest = self.write(staging.folder(), watch).map_err(stopped)?;
-        staging::commit(staging, &manifest)
+        let package = staging.folder().join(bundle::PACKAGE);
+        let fidelity = check(&package, DECODE, self.source, self.weights, watch)?;
+        staging::commit(staging, &manifest)?;
+        Ok(fidelity)
     }
 
     fn write(&self, folder: &Path, watch: &Watch) -> Result<BundleManifest> {
@@ -220,7 +224,7 @@ impl<'s> Conversion<'s> {
     }
 
     fn model(&self, watch: &Watch, source_sha256: &str) -> Result<Model> {
-        let weights = Weights { scheme: self.weights, watch: watch.clone() };
+        let weights = Weights { scheme: self.weights, watch: watch.clone(), shared: Shared::default() };
         let mut functions = BTreeMap::new();
         for (name, width) in [(DECODE, 1), (PREFILL, self.prefill)] {
             let net = Net::new(self.source, &weights, width, self.estimate.context);

@@ -2,6 +2,7 @@
 
 mod arch;
 mod block;
+mod check;
 mod convert;
 pub mod dequantize;
 mod error;
@@ -13,6 +14,7 @@ pub mod source;
 mod staging;
 pub mod tokenizer;
 
+pub use check::{Fidelity, MatrixFidelity};
 pub use convert::{Conversion, DECODE, DEFAULT_CONTEXT, DEFAULT_PREFILL, Estimate, Options, PREFILL};
 pub use error::{ConvertError, Result};
 pub use quantize::{SCHEMES, Scheme, Watch};

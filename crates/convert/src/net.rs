@@ -1,7 +1,6 @@
 //! A function under construction, with the weights of its source at hand.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use anemone_mil::build::{Arg, BuildError, FunctionBuilder};
 use anemone_mil::types::{DType, StaticType};
@@ -134,9 +133,4 @@ pub(crate) fn int(n: usize) -> i32 {
 /// A fault of the builders, not of the checkpoint.
 fn internal(e: &BuildError) -> ConvertError {
     ConvertError::Internal { problem: e.to_string() }
-}
-
-/// Elements that the writer of a package asks for.
-pub(crate) fn deferred(ty: StaticType, elements: impl anemone_mil::constant::Deferred + 'static) -> Const {
-    Const::deferred(ty, Arc::new(elements))
 }

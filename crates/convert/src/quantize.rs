@@ -2,25 +2,49 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use anemone_mil::ValueId;
-use rayon::prelude::*;
 
 use crate::error::{ConvertError, Result};
 use crate::net::Net;
 use crate::source::Tensor;
 
+mod blocks;
+mod carry;
 mod half_floats;
+mod int4;
 mod int8;
+mod shared;
 
-/// A way to store weights: its name, the bits of one weight, what adds a matrix to a function.
+use blocks::Blocks;
+pub(crate) use shared::Shared;
+
+/// A way to store weights: its name, and the form that it chooses for a matrix.
 pub struct Scheme {
     /// Its name on the command line.
     pub name: &'static str,
-    /// Bytes that a matrix of (rows, columns) takes.
-    pub bytes: fn(rows: usize, columns: usize) -> u64,
-    add: fn(&mut Net<'_>, &Tensor, &Watch) -> Result<ValueId>,
+    /// What it is, for people: a line.
+    pub about: &'static str,
+    choose: fn(&Tensor) -> Form,
+}
+
+/// The form in which one matrix is stored.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Form {
+    /// Half floats.
+    Halves,
+    /// Integers with a scale for each block.
+    Blocks(&'static Blocks),
+}
+
+/// How near the stored weights are to those of the source.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Promise {
+    /// The same numbers.
+    Exact,
+    /// No further off than this share of the largest magnitude in the row.
+    Within(f32),
 }
 
 impl std::fmt::Debug for Scheme {
@@ -30,7 +54,8 @@ impl std::fmt::Debug for Scheme {
 }
 
 /// Every way to store weights.
-pub static SCHEMES: &[Scheme] = &[half_floats::SCHEME, int8::SCHEME];
+pub static SCHEMES: &[Scheme] =
+    &[half_floats::SCHEME, int8::SCHEME, int4::SCHEME, int4::ASYMMETRIC_SCHEME, carry::SCHEME];
 
 /// The way named `name`.
 #[must_use]
@@ -38,16 +63,57 @@ pub fn find(name: &str) -> Option<&'static Scheme> {
     SCHEMES.iter().find(|s| s.name == name)
 }
 
+impl Scheme {
+    /// Bytes that a matrix takes in the package.
+    #[must_use]
+    pub fn bytes(&self, matrix: &Tensor) -> u64 {
+        self.form(matrix).bytes(matrix)
+    }
+
+    pub(crate) fn form(&self, matrix: &Tensor) -> Form {
+        (self.choose)(matrix)
+    }
+}
+
+impl Form {
+    fn bytes(self, matrix: &Tensor) -> u64 {
+        match self {
+            Form::Halves => 2 * matrix.len() as u64,
+            Form::Blocks(blocks) => blocks.bytes(matrix),
+        }
+    }
+
+    /// What it is, for people.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Form::Halves => "half floats",
+            Form::Blocks(blocks) => blocks.name,
+        }
+    }
+
+    pub(crate) fn promise(self, matrix: &Tensor) -> Promise {
+        match self {
+            Form::Halves => half_floats::promise(matrix),
+            Form::Blocks(blocks) => blocks.promise,
+        }
+    }
+}
+
 /// The weights of one conversion.
 #[derive(Debug, Clone)]
 pub(crate) struct Weights {
     pub(crate) scheme: &'static Scheme,
     pub(crate) watch: Watch,
+    /// What makes the elements, shared by the functions of the package.
+    pub(crate) shared: Shared,
 }
 
 impl Weights {
     pub(crate) fn add(&self, net: &mut Net<'_>, tensor: &Tensor) -> Result<ValueId> {
-        (self.scheme.add)(net, tensor, &self.watch)
+        match self.scheme.form(tensor) {
+            Form::Halves => half_floats::add(net, tensor, self),
+            Form::Blocks(blocks) => blocks.add(net, tensor, self),
+        }
     }
 }
 
@@ -60,40 +126,8 @@ pub struct Watch {
     pub stop: Arc<AtomicBool>,
 }
 
-/// Rows are decoded in pieces of about this many weights.
+/// Rows are made in pieces of about this many weights.
 const PIECE: usize = 1 << 20;
-
-/// Calls `encode(row, decoded weights, packed bytes to append to)` for all rows, in parallel, and hands the bytes to `sink`
-/// in order.
-pub(crate) fn rows(
-    tensor: &Tensor,
-    watch: &Watch,
-    row_bytes: usize,
-    encode: impl Fn(&[f32], &mut [u8]) -> io::Result<()> + Sync,
-    sink: &mut dyn FnMut(&[u8]) -> io::Result<()>,
-) -> io::Result<()> {
-    let (rows, columns) = (tensor.rows(), tensor.row_len());
-    let per_piece = (PIECE / columns.max(1)).clamp(1, rows.max(1));
-    let mut values = vec![0.0; per_piece * columns];
-    let mut bytes = vec![0; per_piece * row_bytes];
-    for start in (0..rows).step_by(per_piece) {
-        if watch.stop.load(Ordering::Relaxed) {
-            return Err(io::Error::new(io::ErrorKind::Interrupted, "stopped on request"));
-        }
-        let n = per_piece.min(rows - start);
-        values[..n * columns]
-            .par_chunks_mut(columns.max(1))
-            .zip(bytes[..n * row_bytes].par_chunks_mut(row_bytes))
-            .enumerate()
-            .try_for_each(|(i, (values, bytes))| {
-                tensor.decode_rows(start + i..start + i + 1, values);
-                encode(values, bytes)
-            })?;
-        sink(&bytes[..n * row_bytes])?;
-        watch.done.fetch_add((n * columns) as u64, Ordering::Relaxed);
-    }
-    Ok(())
-}
 
 /// Refuses weights that half floats cannot hold.
 pub(crate) fn check_half(name: &str, values: &[f32]) -> Result<()> {
@@ -110,4 +144,12 @@ fn representable(v: f32) -> bool {
 
 fn unrepresentable(name: &str, value: f32) -> io::Error {
     io::Error::other(ConvertError::Unrepresentable { tensor: name.to_owned(), value })
+}
+
+/// Refuses weights that are not finite.
+fn check_finite(name: &str, values: &[f32]) -> io::Result<()> {
+    match values.iter().find(|v| !v.is_finite()) {
+        None => Ok(()),
+        Some(v) => Err(unrepresentable(name, *v)),
+    }
 }

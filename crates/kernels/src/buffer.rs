@@ -1,13 +1,23 @@
-//! Bytes that start on a cache line.
+//! Bytes that start on a cache line: what packed weights lie in.
+
+mod arena;
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-/// An owned run of zeroed bytes whose start is a multiple of 64: what the packed weights want to lie in.
-pub struct Buffer {
-    bytes: Box<[u8]>,
-    start: usize,
-    len: usize,
+pub use arena::{Arena, Key, Saved};
+
+/// An owned run of bytes whose start is a multiple of 64.
+pub struct Buffer(Owner);
+
+enum Owner {
+    Heap {
+        bytes: Box<[u8]>,
+        start: usize,
+        len: usize,
+    },
+    /// A part of an [`Arena`], which nobody writes.
+    Arena(arena::Part),
 }
 
 /// The alignment that packed weights and every section inside them have.
@@ -18,26 +28,51 @@ impl Buffer {
     pub fn zeroed(len: usize) -> Self {
         let bytes = vec![0; len + ALIGN].into_boxed_slice();
         let start = bytes.as_ptr().addr().wrapping_neg() % ALIGN;
-        Self { bytes, start, len }
+        Self(Owner::Heap { bytes, start, len })
+    }
+
+    /// `len` bytes that `fill` makes of zeros. Inside [`Arena::scope`] they lie in that arena; `fill` is not called where it
+    /// has them already.
+    pub fn filled(len: usize, fill: impl FnOnce(&mut [u8])) -> Self {
+        arena::place(len, fill).map_or_else(
+            |fill| {
+                let mut buffer = Self::zeroed(len);
+                fill(&mut buffer);
+                buffer
+            },
+            |part| Self(Owner::Arena(part)),
+        )
     }
 }
 
 impl fmt::Debug for Buffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes", self.len)
+        write!(f, "{} bytes", self.len())
     }
 }
 
 impl Deref for Buffer {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        &self.bytes[self.start..self.start + self.len]
+        match &self.0 {
+            Owner::Heap { bytes, start, len } => &bytes[*start..*start + *len],
+            Owner::Arena(part) => part.bytes(),
+        }
     }
 }
 
 impl DerefMut for Buffer {
+    /// What lies in an arena is copied out of it first.
     fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes[self.start..self.start + self.len]
+        if let Owner::Arena(part) = &self.0 {
+            let mut copy = Self::zeroed(part.bytes().len());
+            copy.copy_from_slice(part.bytes());
+            *self = copy;
+        }
+        match &mut self.0 {
+            Owner::Heap { bytes, start, len } => &mut bytes[*start..*start + *len],
+            Owner::Arena(_) => unreachable!("it was copied"),
+        }
     }
 }
 

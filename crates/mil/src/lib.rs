@@ -25,6 +25,7 @@ pub mod packed;
 pub mod place;
 pub mod port;
 pub mod program;
+pub mod stored;
 pub mod tensor;
 pub mod text;
 pub mod types;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fmt::{self, Debug};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use anemone_kernels::buffer::Arena;
 use anemone_kernels::columns::Columns;
 use bytes::Bytes;
 
@@ -97,10 +98,13 @@ pub trait LowerOperands: Operands {
     fn pack_cache(&self) -> &PackCache;
 }
 
-/// Constants packed for this machine: each is packed once, however many plans use it.
+/// Constants packed for this machine: each is packed once, however many plans use it. Their bytes lie in one arena.
 #[derive(Default)]
 pub struct PackCache {
     entries: Mutex<HashMap<Key, Entry>>,
+    arena: Arc<Arena>,
+    /// Whole files that constants lie in.
+    files: Vec<Bytes>,
 }
 
 /// Address and length of the stored bytes, what else the packed form depends on, and its type.
@@ -113,12 +117,33 @@ struct Entry {
 }
 
 impl PackCache {
+    /// A cache whose packed constants lie in `arena`. Those that lie in one of `files`, which are always given in the same
+    /// order, have a key there: they are saved with it, and not packed again if it was restored with them.
+    #[must_use]
+    pub fn new(arena: Arc<Arena>, files: Vec<Bytes>) -> Self {
+        Self { entries: Mutex::default(), arena, files }
+    }
+
+    /// What a constant is known by from one process to the next.
+    fn lasting_key<T: Any>(&self, source: &Bytes, rest: u64) -> Option<[u64; 4]> {
+        let at = source.as_ptr().addr();
+        let file = self.files.iter().position(|f| (f.as_ptr().addr()..f.as_ptr().addr() + f.len()).contains(&at))?;
+        let offset = at - self.files[file].as_ptr().addr();
+        let kind = std::any::type_name::<T>()
+            .bytes()
+            .fold(file as u64, |h, b| (h.rotate_left(5) ^ u64::from(b)).wrapping_mul(0x517c_c1b7_2722_0a95));
+        Some([kind, offset as u64, source.len() as u64, rest])
+    }
+
     /// The constant whose stored bytes are `source` in the form `T`, made by `make` if it is not there yet. `rest` is a digest
     /// of what else `T` depends on: shape, element type, scales and so on, since packages may store equal bytes once.
     pub fn get<T: Any + Send + Sync>(&self, source: &Bytes, rest: u64, make: impl FnOnce() -> T) -> Arc<T> {
         let key = (source.as_ptr() as usize, source.len(), rest, TypeId::of::<T>());
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = entries.entry(key).or_insert_with(|| Entry { _source: source.clone(), packed: Arc::new(make()) });
+        let entry = entries.entry(key).or_insert_with(|| {
+            let packed = self.arena.scope(self.lasting_key::<T>(source, rest), || Arc::new(make()));
+            Entry { _source: source.clone(), packed }
+        });
         Arc::clone(&entry.packed).downcast().expect("the key holds the type")
     }
 }
@@ -126,6 +151,6 @@ impl PackCache {
 impl Debug for PackCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        f.debug_struct("PackCache").field("entries", &entries.len()).finish()
+        f.debug_struct("PackCache").field("entries", &entries.len()).field("arena", &self.arena).finish()
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anemone_cli::acquire::{Terminal, by_id};
 use anemone_cli::{numbers, units};
-use anemone_convert::{Conversion, DEFAULT_CONTEXT, Format, Options, SCHEMES, Scheme, Source, Watch};
+use anemone_convert::{Conversion, DEFAULT_CONTEXT, Fidelity, Format, Options, SCHEMES, Scheme, Source, Watch};
 use anemone_package::bundle;
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -47,7 +47,8 @@ pub(crate) struct Shape {
     /// was made for if that is less]; 8k is 8192
     #[arg(long, value_name = "N", value_parser = numbers::tokens, allow_negative_numbers = true)]
     pub(crate) context: Option<usize>,
-    /// How weights are stored: f16 or int8 [default: f16]
+    /// How weights are stored: f16, int8, int4, int4-asymmetric, or keep, which takes the blocks of a GGUF file over as
+    /// they are [default: f16]
     #[arg(long, value_name = "SCHEME", value_parser = scheme)]
     pub(crate) weights: Option<&'static Scheme>,
     /// Tokens per call of the function `prefill` [default: 64, or the context if that is less]
@@ -143,12 +144,52 @@ pub(crate) fn convert(path: &Path, folder: &Path, shape: &Shape, watch: &Watch, 
         bar.finish_and_clear();
         work.join()
     });
-    match converted {
+    let fidelity = match converted {
         Ok(result) => result?,
         Err(panic) => std::panic::resume_unwind(panic),
-    }
+    };
+    faithful(&fidelity).iter().for_each(|line| terminal::note(line));
     terminal::note(&format!("  done in {:.1} s", begin.elapsed().as_secs_f64()));
     Ok(())
+}
+
+/// What became of the weights: one line for each form, then the least faithful matrices.
+fn faithful(fidelity: &Fidelity) -> Vec<String> {
+    let mut forms: Vec<(&str, &str, usize, usize, f64)> = Vec::new();
+    for m in &fidelity.matrices {
+        let known = forms.iter().position(|f| (f.0, f.1) == (m.source, m.form));
+        let at = known.unwrap_or_else(|| {
+            forms.push((m.source, m.form, 0, 0, 0.0));
+            forms.len() - 1
+        });
+        let form = &mut forms[at];
+        form.2 += 1;
+        form.3 += usize::from(m.exact);
+        form.4 = form.4.max(m.relative_error);
+    }
+    let told = |(source, form, count, exact, worst): &(&str, &str, usize, usize, f64)| {
+        let how =
+            if exact == count { "the same numbers".to_owned() } else { format!("off by {} at most", share(*worst)) };
+        format!("  {count:>3} matrices of {source}: {form}; {how}")
+    };
+    let mut lines: Vec<String> = forms.iter().map(told).collect();
+    let worst = fidelity.worst();
+    // What rounding to half floats does is nothing to tell.
+    let list: Vec<String> = worst
+        .iter()
+        .filter(|m| m.relative_error > 1e-3)
+        .take(3)
+        .map(|m| format!("{} ({})", terminal::printable(&m.tensor), share(m.relative_error)))
+        .collect();
+    if !list.is_empty() {
+        lines.push(format!("  least faithful: {}", list.join(", ")));
+    }
+    lines
+}
+
+/// A share of the weights' root mean square.
+fn share(relative: f64) -> String {
+    format!("{:.2} %", 100.0 * relative)
 }
 
 /// Bytes that are free where `folder` will be: its nearest ancestor that exists tells.

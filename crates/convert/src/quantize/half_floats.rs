@@ -1,18 +1,27 @@
 //! `f16`: half floats, rounded to nearest even.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use anemone_mil::ValueId;
 use anemone_mil::constant::Deferred;
 use anemone_mil::types::{DType, StaticType};
 use half::f16;
+use rayon::prelude::*;
 
-use super::{Scheme, Watch, representable, rows, unrepresentable};
+use super::{Form, PIECE, Promise, Scheme, Watch, Weights, representable, unrepresentable};
+use crate::dequantize;
 use crate::error::Result;
-use crate::net::{Net, deferred};
+use crate::net::Net;
 use crate::source::Tensor;
 
-pub(super) const SCHEME: Scheme = Scheme { name: "f16", bytes: |rows, columns| 2 * rows as u64 * columns as u64, add };
+pub(super) const SCHEME: Scheme = Scheme { name: "f16", about: "half floats", choose: |_| Form::Halves };
+
+/// Half floats stay what they are. Others are rounded: by half a unit in the eleventh bit.
+pub(super) fn promise(matrix: &Tensor) -> Promise {
+    if *matrix.kind() == dequantize::F16 { Promise::Exact } else { Promise::Within(1.0 / 2048.0) }
+}
 
 #[derive(Debug)]
 struct Halves {
@@ -22,21 +31,37 @@ struct Halves {
 
 impl Deferred for Halves {
     fn write(&self, sink: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        let encode = |values: &[f32], bytes: &mut [u8]| {
-            for (v, b) in values.iter().zip(bytes.chunks_exact_mut(2)) {
-                if !representable(*v) {
-                    return Err(unrepresentable(self.tensor.name(), *v));
-                }
-                b.copy_from_slice(&f16::from_f32(*v).to_le_bytes());
-            }
-            Ok(())
-        };
-        rows(&self.tensor, &self.watch, 2 * self.tensor.row_len(), encode, sink)
+        let (rows, columns) = (self.tensor.rows(), self.tensor.row_len());
+        let per_piece = (PIECE / columns.max(1)).clamp(1, rows.max(1));
+        let mut values = vec![0.0; per_piece * columns];
+        let mut bytes = vec![0; 2 * per_piece * columns];
+        for start in (0..rows).step_by(per_piece) {
+            self.watch.check()?;
+            let n = per_piece.min(rows - start);
+            values[..n * columns]
+                .par_chunks_mut(columns.max(1))
+                .zip(bytes[..2 * n * columns].par_chunks_mut(2 * columns.max(1)))
+                .enumerate()
+                .try_for_each(|(i, (values, bytes))| {
+                    self.tensor.decode_rows(start + i..start + i + 1, values);
+                    for (v, b) in values.iter().zip(bytes.chunks_exact_mut(2)) {
+                        if !representable(*v) {
+                            return Err(unrepresentable(self.tensor.name(), *v));
+                        }
+                        b.copy_from_slice(&f16::from_f32(*v).to_le_bytes());
+                    }
+                    Ok(())
+                })?;
+            sink(&bytes[..2 * n * columns])?;
+            self.watch.done.fetch_add((n * columns) as u64, Ordering::Relaxed);
+        }
+        Ok(())
     }
 }
 
-fn add(net: &mut Net<'_>, tensor: &Tensor, watch: &Watch) -> Result<ValueId> {
+pub(super) fn add(net: &mut Net<'_>, tensor: &Tensor, weights: &Weights) -> Result<ValueId> {
     let ty = StaticType::new(DType::F16, tensor.shape());
-    let halves = Halves { tensor: tensor.clone(), watch: watch.clone() };
-    Ok(net.f.constant(tensor.name(), deferred(ty, halves)))
+    let make = || -> Arc<dyn Deferred> { Arc::new(Halves { tensor: tensor.clone(), watch: weights.watch.clone() }) };
+    let constant = weights.shared.constant(tensor.name(), ty, make);
+    Ok(net.f.constant(tensor.name(), constant))
 }

@@ -2,31 +2,42 @@
 
 use std::io;
 
-use anemone_mil::ValueId;
-use anemone_mil::constant::Deferred;
-use anemone_mil::types::{DType, StaticType};
+use anemone_mil::types::DType;
 use half::f16;
 
-use super::{Scheme, Watch, rows, unrepresentable};
-use crate::error::Result;
-use crate::net::{Net, deferred};
-use crate::source::Tensor;
+use super::blocks::{Blocks, Row};
+use super::{Form, Promise, Scheme, check_finite, unrepresentable};
 
 pub(super) const SCHEME: Scheme =
-    Scheme { name: "int8", bytes: |rows, columns| rows as u64 * columns as u64 + 2 * rows as u64, add };
+    Scheme { name: "int8", about: "8-bit integers, a scale for each row", choose: |_| Form::Blocks(&ROWS) };
 
-/// The scale of a row, rounded up where rounding down would clip its largest weight.
-fn scale(name: &str, row: &[f32]) -> io::Result<f16> {
-    let max = row.iter().fold(0f32, |m, v| m.max(v.abs()));
-    if let Some(v) = row.iter().find(|v| !v.is_finite()) {
-        return Err(unrepresentable(name, *v));
-    }
+/// Half a step, with what the rounding of the scale adds.
+const WITHIN: Promise = Promise::Within(0.51 / 127.0);
+
+/// A scale for each row.
+pub(super) static ROWS: Blocks = Blocks {
+    name: "8-bit integers, a scale for each row",
+    dtype: DType::I8,
+    block: None,
+    offset: None,
+    promise: WITHIN,
+    encode,
+};
+
+/// A scale for each 32 columns.
+pub(super) static BLOCKS: Blocks =
+    Blocks { name: "8-bit integers in blocks of 32, requantized", block: Some(32), ..ROWS };
+
+/// The scale of a block, rounded up where rounding down would clip its largest weight.
+fn scale(name: &str, block: &[f32]) -> io::Result<f16> {
+    check_finite(name, block)?;
+    let max = block.iter().fold(0f32, |m, v| m.max(v.abs()));
     let exact = max / 127.0;
     let mut s = f16::from_f32(exact);
     if s.to_f32() * 127.5 < max {
         s = f16::from_bits(s.to_bits() + 1);
     }
-    // A row of zeros, or of weights too small for any half float scale: zeros times any scale.
+    // A block of zeros, or of weights too small for any half float scale: zeros times any scale.
     if s == f16::ZERO {
         Ok(f16::MIN_POSITIVE_SUBNORMAL)
     } else if s.is_finite() {
@@ -36,53 +47,17 @@ fn scale(name: &str, row: &[f32]) -> io::Result<f16> {
     }
 }
 
-#[derive(Debug)]
-struct Data {
-    tensor: Tensor,
-    watch: Watch,
-}
-
-#[derive(Debug)]
-struct Scales {
-    tensor: Tensor,
-    stop: Watch,
-}
-
-impl Deferred for Data {
-    fn write(&self, sink: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        let encode = |values: &[f32], bytes: &mut [u8]| {
-            let inverse = 1.0 / scale(self.tensor.name(), values)?.to_f32();
-            for (v, b) in values.iter().zip(bytes) {
-                *b = (v * inverse).round_ties_even().clamp(-127.0, 127.0) as i8 as u8;
-            }
-            Ok(())
-        };
-        rows(&self.tensor, &self.watch, self.tensor.row_len(), encode, sink)
+fn encode(row: &mut Row<'_>) -> io::Result<()> {
+    row.decode();
+    let block = row.values.len().max(1) / row.scales.len().max(1);
+    for ((values, q), s) in row.values.chunks(block).zip(row.q.chunks_mut(block)).zip(&mut *row.scales) {
+        *s = scale(row.tensor.name(), values)?;
+        let inverse = 1.0 / s.to_f32();
+        for (v, b) in values.iter().zip(q) {
+            *b = (v * inverse).round_ties_even().clamp(-127.0, 127.0) as i8 as u8;
+        }
     }
-}
-
-impl Deferred for Scales {
-    fn write(&self, sink: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        let encode = |values: &[f32], bytes: &mut [u8]| {
-            bytes.copy_from_slice(&scale(self.tensor.name(), values)?.to_le_bytes());
-            Ok(())
-        };
-        rows(&self.tensor, &self.stop, 2, encode, sink)
-    }
-}
-
-fn add(net: &mut Net<'_>, tensor: &Tensor, watch: &Watch) -> Result<ValueId> {
-    let (rows, columns) = (tensor.rows(), tensor.row_len());
-    let data = Data { tensor: tensor.clone(), watch: watch.clone() };
-    // Scales are counted with the data.
-    let stop = Watch { stop: watch.stop.clone(), ..Watch::default() };
-    let scales = Scales { tensor: tensor.clone(), stop };
-    let data = net
-        .f
-        .constant(&format!("{}_data", tensor.name()), deferred(StaticType::new(DType::I8, &[rows, columns]), data));
-    let scales =
-        net.f.constant(&format!("{}_scale", tensor.name()), deferred(StaticType::new(DType::F16, &[rows, 1]), scales));
-    net.op("constexpr_blockwise_shift_scale", tensor.name(), &[("data", data.into()), ("scale", scales.into())])
+    Ok(())
 }
 
 #[cfg(test)]

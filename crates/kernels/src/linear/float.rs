@@ -42,9 +42,7 @@ macro_rules! float {
 
             /// Packs into a buffer of its own.
             pub fn packed(rows: usize, k: usize, w: &[$element]) -> Buffer {
-                let mut buffer = Buffer::zeroed(Self::packed_len(rows, k));
-                Self::pack(rows, k, w, &mut buffer);
-                buffer
+                Buffer::filled(Self::packed_len(rows, k), |bytes| Self::pack(rows, k, w, bytes))
             }
 
             /// A view of packed bytes, as long as [`Self::packed_len`] says.

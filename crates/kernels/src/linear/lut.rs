@@ -110,9 +110,7 @@ impl<'a> LinearLut<'a> {
 
     /// Packs into a buffer of its own.
     pub fn packed(shape: LutShape, indices: &[u8], tables: &[f32]) -> Buffer {
-        let mut buffer = Buffer::zeroed(Self::packed_len(shape));
-        Self::pack(shape, indices, tables, &mut buffer);
-        buffer
+        Buffer::filled(Self::packed_len(shape), |bytes| Self::pack(shape, indices, tables, bytes))
     }
 
     /// A view of bytes packed with the same `shape`, as long as [`Self::packed_len`] says.

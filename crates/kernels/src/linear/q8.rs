@@ -70,9 +70,7 @@ impl<'a> LinearQ8<'a> {
 
     /// Packs into a buffer of its own.
     pub fn packed(shape: BlockShape, signed: bool, weights: &[u8], scales: &[f32], offsets: Option<&[f32]>) -> Buffer {
-        let mut buffer = Buffer::zeroed(Self::packed_len(shape));
-        Self::pack(shape, signed, weights, scales, offsets, &mut buffer);
-        buffer
+        Buffer::filled(Self::packed_len(shape), |bytes| Self::pack(shape, signed, weights, scales, offsets, bytes))
     }
 
     /// A view of bytes packed with the same `shape` and `signed`, as long as [`Self::packed_len`] says.

@@ -1,0 +1,192 @@
+//! After writing: every weight of the package is decoded, by what decodes it when it runs, and compared with its source.
+
+use std::path::Path;
+
+use anemone_mil::packed::Packed;
+use anemone_mil::stored::Stored;
+use rayon::prelude::*;
+
+use crate::error::{ConvertError, Result};
+use crate::quantize::{Form, Promise, Scheme, Watch};
+use crate::source::{Source, Tensor};
+
+/// How near the weights of a package are to those of their source.
+#[derive(Debug, Clone, Default)]
+pub struct Fidelity {
+    /// One matrix each, in the order of the model. Vectors are half floats, and are checked but not listed.
+    pub matrices: Vec<MatrixFidelity>,
+}
+
+/// How near one matrix is to its source.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MatrixFidelity {
+    /// Its name in the source, as Hugging Face has it.
+    pub tensor: String,
+    /// How the source stores it, as in `Q4_0`.
+    pub source: &'static str,
+    /// How the package stores it, for people.
+    pub form: &'static str,
+    /// Whether every weight is the same number.
+    pub exact: bool,
+    /// Root of the mean square of the errors, as a share of that of the weights.
+    pub relative_error: f64,
+    /// The largest error of a weight, as a share of the largest magnitude in its row.
+    pub worst: f32,
+    /// Number of weights.
+    pub weights: u64,
+}
+
+impl Fidelity {
+    /// The matrices that are not exact, from the least to the most faithful.
+    #[must_use]
+    pub fn worst(&self) -> Vec<&MatrixFidelity> {
+        let mut all: Vec<_> = self.matrices.iter().filter(|m| !m.exact).collect();
+        all.sort_by(|a, b| b.relative_error.total_cmp(&a.relative_error));
+        all
+    }
+}
+
+/// Compares the package at `package` with its source.
+pub(crate) fn check(
+    package: &Path,
+    function: &str,
+    source: &Source,
+    scheme: &'static Scheme,
+    watch: &Watch,
+) -> Result<Fidelity> {
+    let model = anemone_mil::load(package)?;
+    let function = model.program.functions.get(function);
+    let stored = Stored::new(function.ok_or_else(|| internal("the package lacks the function it was written with"))?);
+    let config = source.config();
+    let mut fidelity = Fidelity::default();
+    for (name, shape) in (config.family.tensors)(config) {
+        if config.tie_embeddings && name == "lm_head.weight" {
+            continue;
+        }
+        watch.check().map_err(|_| ConvertError::Stopped)?;
+        let tensor = source.tensor(&name)?;
+        let found = stored.get(&name).filter(|p| *p.ty().shape == *tensor.shape());
+        let found = found.ok_or_else(|| internal(&format!("the package lacks the weight {name}")))?;
+        let form = if shape.len() == 2 { scheme.form(&tensor) } else { Form::Halves };
+        let measured = compare(&tensor, &found);
+        let matrix = measured.told(&tensor, form);
+        match form.promise(&tensor) {
+            Promise::Exact if !matrix.exact => {
+                return Err(internal(&format!("{name} was to be stored exactly, and is off by {:e}", measured.worst)));
+            }
+            Promise::Within(share) if !measured.within(share) => {
+                let problem = format!("a weight of {name} is off by {} of the largest in its row", measured.worst);
+                return Err(internal(&problem));
+            }
+            _ => {}
+        }
+        if shape.len() == 2 {
+            fidelity.matrices.push(matrix);
+        }
+    }
+    Ok(fidelity)
+}
+
+fn internal(problem: &str) -> ConvertError {
+    ConvertError::Internal { problem: problem.to_owned() }
+}
+
+/// What a comparison found.
+#[derive(Debug, Clone, Copy, Default)]
+struct Measured {
+    /// Of the errors.
+    squares: f64,
+    /// Of the weights.
+    energy: f64,
+    /// The largest error over the largest magnitude of its row.
+    worst: f32,
+    /// The same, of errors beyond what the smallest half floats are apart.
+    worst_beyond_tiny: f32,
+    differ: u64,
+}
+
+/// The larger one; NaN if there is one, unlike `max`.
+fn larger(a: f32, b: f32) -> f32 {
+    if a.is_nan() || b <= a { a } else { b }
+}
+
+/// Half floats cannot tell smaller differences: half the smallest of them.
+const SMALLEST: f32 = 3.0e-8;
+
+impl Measured {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            squares: self.squares + other.squares,
+            energy: self.energy + other.energy,
+            worst: larger(self.worst, other.worst),
+            worst_beyond_tiny: larger(self.worst_beyond_tiny, other.worst_beyond_tiny),
+            differ: self.differ + other.differ,
+        }
+    }
+
+    fn row(expected: &[f32], found: &[f32]) -> Self {
+        let top = expected.iter().fold(0f32, |m, v| m.max(v.abs()));
+        let mut all = Self::default();
+        let mut worst = 0f32;
+        for (&e, &f) in expected.iter().zip(found) {
+            let error = (e - f).abs();
+            all.squares += f64::from(error) * f64::from(error);
+            all.energy += f64::from(e) * f64::from(e);
+            worst = larger(worst, error);
+            all.differ += u64::from(e != f);
+        }
+        let share = |error: f32| if error == 0.0 { 0.0 } else { error / top };
+        all.worst = share(worst);
+        all.worst_beyond_tiny = share(if worst < 16.0 * SMALLEST { 0.0 } else { worst });
+        all
+    }
+
+    fn within(&self, share: f32) -> bool {
+        self.worst_beyond_tiny <= share
+    }
+
+    fn told(&self, tensor: &Tensor, form: Form) -> MatrixFidelity {
+        MatrixFidelity {
+            tensor: tensor.name().to_owned(),
+            source: tensor.kind().name,
+            form: form.name(),
+            exact: self.differ == 0,
+            relative_error: if self.squares == 0.0 { 0.0 } else { (self.squares / self.energy).sqrt() },
+            worst: self.worst,
+            weights: tensor.len() as u64,
+        }
+    }
+}
+
+fn compare(tensor: &Tensor, found: &Packed) -> Measured {
+    let columns = tensor.row_len();
+    let one = |room: &mut (Vec<f32>, Vec<f32>), row: usize| {
+        let (expected, decoded) = room;
+        expected.resize(columns, 0.0);
+        decoded.resize(columns, 0.0);
+        tensor.decode_rows(row..row + 1, expected);
+        found.decode(row * columns..(row + 1) * columns, decoded);
+        Measured::row(expected, decoded)
+    };
+    (0..tensor.rows())
+        .into_par_iter()
+        .with_min_len(16)
+        .map_init(Default::default, one)
+        .reduce(Measured::default, Measured::plus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_shares_of_the_row() {
+        let m = Measured::row(&[1.0, -4.0, 0.0], &[1.0, -4.5, 0.25]);
+        assert_eq!((m.worst, m.differ, m.squares, m.energy), (0.125, 2, 0.3125, 17.0));
+        assert!(m.within(0.125) && !m.within(0.1));
+        assert!(Measured::row(&[0.0; 2], &[0.0; 2]).within(0.0));
+        assert!(Measured::row(&[1e-8], &[0.0]).within(0.0), "no half float is nearer");
+        assert!(!Measured::row(&[1.0], &[f32::NAN]).within(10.0));
+        assert!(!Measured::row(&[0.0], &[0.5]).within(10.0));
+    }
+}

@@ -1,0 +1,226 @@
+//! Integers with a scale, and an offset perhaps, for each block of a row: `w = scale · (q − offset)`, by
+//! `constexpr_blockwise_shift_scale`.
+
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anemone_mil::ValueId;
+use anemone_mil::build::Arg;
+use anemone_mil::constant::Deferred;
+use anemone_mil::types::{DType, StaticType};
+use half::f16;
+use rayon::prelude::*;
+
+use super::{PIECE, Promise, Watch, Weights};
+use crate::error::Result;
+use crate::net::Net;
+use crate::source::Tensor;
+
+/// A form of integers with scales.
+#[derive(Debug)]
+pub(crate) struct Blocks {
+    /// What it is, for people.
+    pub(super) name: &'static str,
+    /// Of the integers: of four or eight bits.
+    pub(super) dtype: DType,
+    /// Columns that share a scale, which divide a row; the whole row if none.
+    pub(super) block: Option<usize>,
+    /// The type of the offsets, if there are any: half floats, or that of the integers.
+    pub(super) offset: Option<DType>,
+    pub(super) promise: Promise,
+    /// Encodes one row.
+    pub(super) encode: fn(&mut Row<'_>) -> io::Result<()>,
+}
+
+/// One row to encode, and room for what it becomes.
+pub(super) struct Row<'a> {
+    pub(super) tensor: &'a Tensor,
+    pub(super) row: usize,
+    /// Room for the decoded weights, with any content.
+    pub(super) values: &'a mut [f32],
+    /// An integer each, as two's complement if the type has a sign.
+    pub(super) q: &'a mut [u8],
+    pub(super) scales: &'a mut [f16],
+    /// 0 where there are none.
+    pub(super) offsets: &'a mut [f16],
+}
+
+impl Row<'_> {
+    /// Decodes the row into `values`.
+    pub(super) fn decode(&mut self) {
+        self.tensor.decode_rows(self.row..self.row + 1, self.values);
+    }
+}
+
+/// Room for one row.
+struct Scratch {
+    values: Vec<f32>,
+    q: Vec<u8>,
+    scales: Vec<f16>,
+    offsets: Vec<f16>,
+}
+
+impl Blocks {
+    /// Scales of one row.
+    fn per_row(&self, tensor: &Tensor) -> usize {
+        self.block.map_or(1, |block| tensor.row_len() / block)
+    }
+
+    pub(super) fn bytes(&self, tensor: &Tensor) -> u64 {
+        let scales = (tensor.rows() * self.per_row(tensor)) as u64;
+        let offsets = self.offset.map_or(0, |t| (scales * t.bits() as u64).div_ceil(8));
+        (tensor.len() as u64 * self.dtype.bits() as u64).div_ceil(8) + 2 * scales + offsets
+    }
+
+    pub(super) fn add(&'static self, net: &mut Net<'_>, tensor: &Tensor, weights: &Weights) -> Result<ValueId> {
+        let name = tensor.name();
+        let blocks = [tensor.rows(), self.per_row(tensor)];
+        let maker = Arc::new(Maker {
+            blocks: self,
+            tensor: tensor.clone(),
+            watch: weights.watch.clone(),
+            rest: Mutex::default(),
+        });
+        let part = |net: &mut Net<'_>, suffix: &str, dtype: DType, shape: &[usize], part: Part| -> ValueId {
+            let name = format!("{name}_{suffix}");
+            let make = || -> Arc<dyn Deferred> { Arc::new(Piece { maker: maker.clone(), part }) };
+            let constant = weights.shared.constant(&name, StaticType::new(dtype, shape), make);
+            net.f.constant(&name, constant)
+        };
+        let data = part(net, "data", self.dtype, tensor.shape(), Part::Data);
+        let scale = part(net, "scale", DType::F16, &blocks, Part::Scale);
+        let mut args: Vec<(&str, Arg)> = vec![("data", data.into()), ("scale", scale.into())];
+        if let Some(dtype) = self.offset {
+            args.push(("offset", part(net, "offset", dtype, &blocks, Part::Offset).into()));
+        }
+        net.op("constexpr_blockwise_shift_scale", name, &args)
+    }
+}
+
+/// Makes the parts of one matrix.
+#[derive(Debug)]
+struct Maker {
+    blocks: &'static Blocks,
+    tensor: Tensor,
+    watch: Watch,
+    /// Scales and offsets that the making of the integers gave, until they are asked for.
+    rest: Mutex<[Option<Vec<u8>>; 2]>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Part {
+    Data,
+    Scale,
+    Offset,
+}
+
+#[derive(Debug)]
+struct Piece {
+    maker: Arc<Maker>,
+    part: Part,
+}
+
+impl Deferred for Piece {
+    fn write(&self, sink: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        let index = match self.part {
+            Part::Data => return self.maker.make(Some(sink)).map(drop),
+            Part::Scale => 0,
+            Part::Offset => 1,
+        };
+        let kept = self.maker.rest.lock().unwrap_or_else(PoisonError::into_inner)[index].take();
+        match kept {
+            Some(bytes) => sink(&bytes),
+            None => sink(&self.maker.make(None)?[index]),
+        }
+    }
+}
+
+impl Maker {
+    /// Makes everything: integers go to `sink`, scales and offsets are kept if there is one, else returned.
+    fn make(&self, mut sink: Option<&mut dyn FnMut(&[u8]) -> io::Result<()>>) -> io::Result<[Vec<u8>; 2]> {
+        let (rows, columns) = (self.tensor.rows(), self.tensor.row_len());
+        let (bits, per_row) = (self.blocks.dtype.bits(), self.blocks.per_row(&self.tensor));
+        assert!((bits * columns).is_multiple_of(8), "{}: rows of whole bytes", self.tensor.name());
+        let row_bytes = bits * columns / 8;
+        let per_piece = (PIECE / columns.max(1)).clamp(1, rows.max(1));
+        let mut bytes = vec![0; per_piece * row_bytes];
+        let mut scales = vec![f16::ZERO; rows * per_row];
+        let mut offsets = vec![f16::ZERO; rows * per_row];
+        for start in (0..rows).step_by(per_piece) {
+            self.watch.check()?;
+            let n = per_piece.min(rows - start);
+            let places = start * per_row..(start + n) * per_row;
+            bytes[..n * row_bytes]
+                .par_chunks_mut(row_bytes.max(1))
+                .zip(scales[places.clone()].par_chunks_mut(per_row.max(1)))
+                .zip(offsets[places].par_chunks_mut(per_row.max(1)))
+                .enumerate()
+                .try_for_each_init(
+                    || self.scratch(columns, per_row),
+                    |room, (i, ((bytes, scales), offsets))| self.row(room, start + i, bytes, scales, offsets),
+                )?;
+            if let Some(sink) = &mut sink {
+                sink(&bytes[..n * row_bytes])?;
+                self.watch.done.fetch_add((n * columns) as u64, Ordering::Relaxed);
+            }
+        }
+        let rest = [halves(&scales), self.offset_bytes(&offsets)];
+        if sink.is_none() {
+            return Ok(rest);
+        }
+        *self.rest.lock().unwrap_or_else(PoisonError::into_inner) = rest.map(Some);
+        Ok([Vec::new(), Vec::new()])
+    }
+
+    fn scratch(&self, columns: usize, per_row: usize) -> Scratch {
+        let none = vec![f16::ZERO; per_row];
+        Scratch { values: vec![0.0; columns], q: vec![0; columns], scales: none.clone(), offsets: none }
+    }
+
+    fn row(
+        &self,
+        room: &mut Scratch,
+        row: usize,
+        bytes: &mut [u8],
+        scales: &mut [f16],
+        offsets: &mut [f16],
+    ) -> io::Result<()> {
+        let Scratch { values, q, scales: s, offsets: o } = room;
+        let mut encoded = Row { tensor: &self.tensor, row, values, q, scales: s, offsets: o };
+        (self.blocks.encode)(&mut encoded)?;
+        scales.copy_from_slice(s);
+        offsets.copy_from_slice(o);
+        if self.blocks.dtype.bits() == 8 {
+            bytes.copy_from_slice(q);
+        } else {
+            bytes.iter_mut().zip(q.as_chunks::<2>().0).for_each(|(b, [low, high])| *b = low & 15 | high << 4);
+        }
+        Ok(())
+    }
+
+    fn offset_bytes(&self, offsets: &[f16]) -> Vec<u8> {
+        match self.blocks.offset {
+            None => Vec::new(),
+            Some(DType::F16) => halves(offsets),
+            Some(_) => {
+                let nibble = |o: &f16| o.to_f32() as u8 & 15;
+                offsets.chunks(2).map(|pair| nibble(&pair[0]) | pair.get(1).map_or(0, nibble) << 4).collect()
+            }
+        }
+    }
+}
+
+fn halves(values: &[f16]) -> Vec<u8> {
+    values.iter().flat_map(|v| v.to_le_bytes()).collect()
+}
+
+impl Watch {
+    /// An error if it says stop.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(io::Error::new(io::ErrorKind::Interrupted, "stopped on request"));
+        }
+        Ok(())
+    }
+}

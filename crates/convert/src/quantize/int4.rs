@@ -1,0 +1,221 @@
+//! `int4`: four-bit integers with a half float scale for each 32 columns, and `int4-asymmetric`, which has an offset as well.
+//!
+//! A block is tried with several scales. Each is then moved to where the squared error is least for the integers that it
+//! gave, and the best of them is taken.
+
+use std::io;
+
+use anemone_mil::types::DType;
+use half::f16;
+
+use super::blocks::{Blocks, Row};
+use super::{Form, Promise, Scheme, check_finite, int8};
+use crate::source::Tensor;
+
+pub(super) const SCHEME: Scheme = Scheme {
+    name: "int4",
+    about: "4-bit integers in blocks of 32, a scale for each",
+    choose: |t| fit(t, [&SYMMETRIC, &SYMMETRIC_16]),
+};
+
+pub(super) const ASYMMETRIC_SCHEME: Scheme = Scheme {
+    name: "int4-asymmetric",
+    about: "4-bit integers in blocks of 32, a scale and an offset for each",
+    choose: |t| fit(t, [&ASYMMETRIC, &ASYMMETRIC_16]),
+};
+
+/// The widest block that divides the rows; eight bits for rows that none divides.
+fn fit(tensor: &Tensor, all: [&'static Blocks; 2]) -> Form {
+    let divides = |b: &&&'static Blocks| b.block.is_some_and(|n| tensor.row_len().is_multiple_of(n));
+    Form::Blocks(all.iter().find(divides).copied().unwrap_or(&int8::ROWS))
+}
+
+/// A weight that is cut off to have the others nearer may be this far off: a quarter of the largest.
+const WITHIN: Promise = Promise::Within(0.25);
+
+static SYMMETRIC: Blocks = Blocks {
+    name: "4-bit integers in blocks of 32",
+    dtype: DType::I4,
+    block: Some(32),
+    offset: None,
+    promise: WITHIN,
+    encode: |row| each(row, symmetric),
+};
+static SYMMETRIC_16: Blocks = Blocks { name: "4-bit integers in blocks of 16", block: Some(16), ..SYMMETRIC };
+static ASYMMETRIC: Blocks = Blocks {
+    name: "4-bit integers with offsets in blocks of 32",
+    dtype: DType::U4,
+    offset: Some(DType::U4),
+    encode: |row| each(row, asymmetric),
+    ..SYMMETRIC
+};
+static ASYMMETRIC_16: Blocks =
+    Blocks { name: "4-bit integers with offsets in blocks of 16", block: Some(16), ..ASYMMETRIC };
+
+/// Encodes each block of a row: `encode(values, integers) -> (scale, offset)`.
+fn each(row: &mut Row<'_>, encode: fn(&[f32], &mut [u8]) -> (f16, f16)) -> io::Result<()> {
+    row.decode();
+    check_finite(row.tensor.name(), row.values)?;
+    let block = row.values.len() / row.scales.len().max(1);
+    let places = row.scales.iter_mut().zip(&mut *row.offsets);
+    for ((values, q), (scale, offset)) in row.values.chunks(block).zip(row.q.chunks_mut(block)).zip(places) {
+        (*scale, *offset) = encode(values, q);
+        if !scale.is_finite() {
+            return Err(super::unrepresentable(row.tensor.name(), largest(values)));
+        }
+    }
+    Ok(())
+}
+
+/// The element of the largest magnitude.
+fn largest(values: &[f32]) -> f32 {
+    values.iter().fold(0f32, |m, &v| if v.abs() > m.abs() { v } else { m })
+}
+
+/// Scales below this are as good as none.
+const TINY: f32 = 1e-30;
+
+/// What the largest element is divided by to give a scale.
+const DIVISORS: [f32; 10] = [-9.0, -8.5, -8.0, -7.6, -7.2, -6.8, 7.8, 7.4, 7.0, 6.6];
+
+fn symmetric(values: &[f32], q: &mut [u8]) -> (f16, f16) {
+    let top = largest(values);
+    let mut best = (f32::INFINITY, f16::MIN_POSITIVE_SUBNORMAL, 0.0);
+    for divisor in DIVISORS {
+        let first = top / divisor;
+        if first.abs() < TINY {
+            continue;
+        }
+        let scale = refined(values, first, (-8.0, 7.0));
+        let error = error(values, scale.to_f32(), first, (-8.0, 7.0));
+        if error < best.0 {
+            best = (error, scale, first);
+        }
+    }
+    let (_, scale, first) = best;
+    write(values, q, first, 0.0, (-8.0, 7.0));
+    (scale, f16::ZERO)
+}
+
+/// By how much the range of a block is shrunk to give a scale.
+const SHRINKS: [f32; 5] = [1.0, 0.95, 0.9, 0.85, 0.8];
+
+fn asymmetric(values: &[f32], q: &mut [u8]) -> (f16, f16) {
+    let low = values.iter().fold(0f32, |m, &v| m.min(v));
+    let high = values.iter().fold(0f32, |m, &v| m.max(v));
+    let mut best = (f32::INFINITY, f16::MIN_POSITIVE_SUBNORMAL, 0.0, 0.0);
+    for shrink in SHRINKS {
+        let first = (high - low) * shrink / 15.0;
+        if first.abs() < TINY {
+            continue;
+        }
+        let offset = nearest(-low * shrink / first).clamp(0.0, 15.0);
+        let range = (-offset, 15.0 - offset);
+        let scale = refined(values, first, range);
+        let error = error(values, scale.to_f32(), first, range);
+        if error < best.0 {
+            best = (error, scale, first, offset);
+        }
+    }
+    let (_, scale, first, offset) = best;
+    write(values, q, first, offset, (-offset, 15.0 - offset));
+    (scale, f16::from_f32(offset))
+}
+
+/// The nearest whole number, ties to even, of what is small: by an addition that leaves no room for fractions.
+fn nearest(v: f32) -> f32 {
+    const ROOM: f32 = 12_582_912.0;
+    (v + ROOM) - ROOM
+}
+
+/// The integer that a scale gives a weight, less its offset.
+fn level(v: f32, inverse: f32, (low, high): (f32, f32)) -> f32 {
+    nearest((v * inverse).clamp(low, high))
+}
+
+/// The scale for which the integers that `first` gives are nearest to the weights.
+fn refined(values: &[f32], first: f32, range: (f32, f32)) -> f16 {
+    let inverse = 1.0 / first;
+    let (mut xq, mut qq) = (0.0, 0.0);
+    for &v in values {
+        let q = level(v, inverse, range);
+        xq += v * q;
+        qq += q * q;
+    }
+    let scale = f16::from_f32(if qq > 0.0 { xq / qq } else { first });
+    if scale == f16::ZERO { f16::MIN_POSITIVE_SUBNORMAL } else { scale }
+}
+
+fn error(values: &[f32], scale: f32, first: f32, range: (f32, f32)) -> f32 {
+    let inverse = 1.0 / first;
+    let off = |v: f32| v - scale * level(v, inverse, range);
+    values.iter().fold(0.0, |sum, &v| sum + off(v) * off(v))
+}
+
+fn write(values: &[f32], q: &mut [u8], first: f32, offset: f32, range: (f32, f32)) {
+    let inverse = if first == 0.0 { 0.0 } else { 1.0 / first };
+    for (&v, q) in values.iter().zip(q) {
+        *q = (level(v, inverse, range) + offset) as i8 as u8;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(seed: u32, n: usize) -> Vec<f32> {
+        let mut x = seed.wrapping_mul(2_654_435_769) | 1;
+        let mut one = || {
+            x ^= x << 13;
+            x ^= x >> 17;
+            x ^= x << 5;
+            x as f32 / u32::MAX as f32 - 0.5
+        };
+        // About normal.
+        (0..n).map(|_| (0..4).map(|_| one()).sum()).collect()
+    }
+
+    fn decoded(values: &[f32], encode: fn(&[f32], &mut [u8]) -> (f16, f16), signed: bool) -> Vec<f32> {
+        let mut q = vec![0; values.len()];
+        let (scale, offset) = encode(values, &mut q);
+        let whole = |q: u8| if signed { f32::from(q as i8) } else { f32::from(q) };
+        for &q in &q {
+            let range = if signed { -8.0..=7.0 } else { 0.0..=15.0 };
+            assert!(range.contains(&whole(q)));
+        }
+        q.iter().map(|&q| scale.to_f32() * (whole(q) - offset.to_f32())).collect()
+    }
+
+    fn squares(a: &[f32], b: &[f32]) -> f32 {
+        a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum()
+    }
+
+    #[test]
+    fn nearer_than_the_scale_that_just_fits() {
+        let (mut plain, mut searched, mut offset) = (0.0, 0.0, 0.0);
+        for seed in 1..200 {
+            let x = noise(seed, 32);
+            let d = f16::from_f32(largest(&x) / -8.0).to_f32();
+            let fits: Vec<f32> = x.iter().map(|v| d * (v / d).round().clamp(-8.0, 7.0)).collect();
+            plain += squares(&x, &fits);
+            searched += squares(&x, &decoded(&x, symmetric, true));
+            offset += squares(&x, &decoded(&x, asymmetric, false));
+        }
+        assert!(searched < 0.85 * plain, "{searched} against {plain}");
+        assert!(offset < 0.95 * plain, "{offset} against {plain}");
+    }
+
+    #[test]
+    fn zeros_tiny_and_lone_weights() {
+        for (encode, signed) in [(symmetric as fn(&[f32], &mut [u8]) -> _, true), (asymmetric, false)] {
+            assert_eq!(decoded(&[0.0; 32], encode, signed), [0.0; 32]);
+            assert!(decoded(&[1e-9; 32], encode, signed).iter().all(|v| v.abs() < 1e-6));
+            for lone in [3.0, -3.0] {
+                let mut x = [0.0; 32];
+                x[5] = lone;
+                let y = decoded(&x, encode, signed);
+                assert!((y[5] - lone).abs() < 0.002 && y[0] == 0.0, "{y:?}");
+            }
+        }
+    }
+}
