@@ -1,4 +1,5 @@
 //! Measurements of what users feel, on this machine. One a file.
 
+pub mod cpu;
 mod plot;
 pub mod session;

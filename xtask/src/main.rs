@@ -83,6 +83,9 @@ enum Chore {
     /// Measure what users feel, on this machine.
     #[command(subcommand)]
     Bench(Bench),
+    /// The process that `bench` times.
+    #[command(hide = true)]
+    BenchChild(xtask::bench::cpu::Child),
     /// Fetch the GGUF file that the references were made from, and print its path.
     Model,
 }
@@ -106,6 +109,8 @@ enum Bench {
         #[arg(long, default_value_t = 100)]
         turns: usize,
     },
+    /// On the processor, against llama.cpp, with the same bits of weights
+    Cpu(xtask::bench::cpu::Options),
 }
 
 fn main() -> Result<ExitCode> {
@@ -162,6 +167,14 @@ fn main() -> Result<ExitCode> {
             let (every, turns) = (every.max(1), turns.max(1));
             let settings = xtask::bench::session::Settings { model, output, threads, every, turns };
             xtask::bench::session::run(&settings, &mut out)?
+        }
+        Chore::Bench(Bench::Cpu(options)) => {
+            write!(out, "{}", xtask::bench::cpu::run(&options)?)?;
+            Vec::new()
+        }
+        Chore::BenchChild(options) => {
+            writeln!(out, "{}", xtask::bench::cpu::child(&options)?)?;
+            Vec::new()
         }
         Chore::Model => {
             let model = anemone_cli::acquire::reference_model(&anemone_cli::acquire::Terminal::default())?;

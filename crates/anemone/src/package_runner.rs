@@ -4,6 +4,7 @@ mod call;
 mod columns;
 mod info;
 mod open;
+mod packed_file;
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -201,3 +201,35 @@ fn a_folder_that_was_changed_is_refused() {
     let error = Model::open(dest.path(), &unchecked).unwrap_err();
     assert!(error.to_string().contains("chat_template.jinja"), "{error}");
 }
+
+#[test]
+fn packed_weights_are_kept_and_a_second_start_gives_the_same_bits() {
+    let source = Source::open(folder().join("tiny_article_hf")).unwrap();
+    for scheme in ["f16", "int8", "int4", "int4-asymmetric", "keep"] {
+        let dest = tempfile::tempdir().unwrap();
+        let weights = anemone_convert::quantize::find(scheme).unwrap();
+        let conversion = Options { context: Some(CONTEXT), prefill: Some(PREFILL), weights };
+        let fidelity = Conversion::new(&source, &conversion).unwrap().run(dest.path(), &Watch::default()).unwrap();
+        let worst = fidelity.worst().first().map_or(0.0, |m| m.relative_error);
+        let bound = if scheme.starts_with("int4") { 0.12 } else { 0.01 };
+        assert!(worst < bound && fidelity.matrices.len() == 2 + 2 * 7, "{scheme}: {worst}");
+
+        let packed = dest.path().join("packed");
+        let logits = || {
+            let options = ModelOptions { packed: Some(packed.clone()), ..options() };
+            let runner = PackageRunner::open(dest.path(), &options).unwrap();
+            let mut state = anemone::Runner::new_state(&runner).unwrap();
+            let mut logits = vec![0.0; 256];
+            anemone::Runner::feed(&runner, &mut state, 0, &[1, 70, 71, 72, 73], &mut logits).unwrap();
+            logits
+        };
+        let first = logits();
+        let files: Vec<_> = std::fs::read_dir(&packed).unwrap().map(|e| e.unwrap().path()).collect();
+        assert_eq!(files.len(), 1, "{scheme}");
+        assert_eq!(first, logits(), "{scheme}, read");
+        let whole = std::fs::read(&files[0]).unwrap();
+        std::fs::write(&files[0], &whole[..whole.len() / 2]).unwrap();
+        assert_eq!(first, logits(), "{scheme}, packed anew");
+        assert_eq!(std::fs::read(&files[0]).unwrap().len(), whole.len(), "{scheme}: it was written again");
+    }
+}

@@ -5,6 +5,7 @@
 //! ├── checkpoints/         downloaded source models, one file each
 //! ├── models/NAME/         converted models, ready to chat with
 //! ├── prefixes/            caches of long system messages
+//! ├── packed/              weights as they are packed for this processor, so that the next start is quick
 //! └── tmp/                 work in progress; whatever is left here by a killed run is never mistaken for complete
 //!
 //! $ANEMONE_HOME            or the platform's folder of user data + /anemone
@@ -126,6 +127,11 @@ impl Home {
     /// Where work in progress is. On the same file system as the rest, so that a rename out of it is atomic.
     pub fn tmp(&self) -> PathBuf {
         self.root.join("tmp")
+    }
+
+    /// Where weights are kept as they are packed for this processor. It may be deleted at any time.
+    pub fn packed(&self) -> PathBuf {
+        self.root.join("packed")
     }
 
     /// The folder of the converted model `name`; refuses names that would lead elsewhere.

@@ -59,8 +59,10 @@ impl Choice {
         let found = self.find(positional.or(self.model.as_deref()))?;
         let spinner = ProgressBar::new_spinner().with_message(format!("opening {}", found.path.display()));
         spinner.enable_steady_tick(Duration::from_millis(120));
+        // Without a home nothing is kept, and every start packs.
+        let packed = Home::locate().ok().map(|home| home.packed());
         let threads = self.threads.map(usize::from);
-        let options = ModelOptions { threads, exact: self.exact, ..ModelOptions::default() };
+        let options = ModelOptions { threads, exact: self.exact, packed, ..ModelOptions::default() };
         let guard = interrupt::stops({
             let spinner = spinner.clone();
             move || {

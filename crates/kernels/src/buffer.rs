@@ -23,6 +23,9 @@ enum Owner {
 /// The alignment that packed weights and every section inside them have.
 pub const ALIGN: usize = 64;
 
+/// The version of the layouts of packed weights: raised when one of them changes, since packed weights are kept on disk.
+pub const PACKING: u32 = 1;
+
 impl Buffer {
     /// `len` zero bytes.
     pub fn zeroed(len: usize) -> Self {

@@ -29,6 +29,7 @@ mod lanes;
 pub mod linear;
 mod math;
 pub mod norm;
+pub mod peak;
 pub mod reduce;
 pub mod rope;
 pub mod softmax;

@@ -74,14 +74,17 @@ impl Compressed for Scaled {
 
     fn decode(&self, range: Range<usize>, out: &mut [f32]) {
         let mut walk = Walk::new(&self.ty.shape, &self.blocks, range.start);
-        let mut one = |q: f32, o: &mut f32| {
-            let b = walk.next();
-            *o = self.scale[b] * (q - self.offset.as_ref().map_or(0.0, |z| z[b]));
-        };
-        if self.data.ty.dtype.is_float() {
-            self.data.floats(range).zip(out).for_each(|(q, o)| one(q, o));
-        } else {
-            self.data.ints(range).zip(out).for_each(|(q, o)| one(q as f32, o));
+        let (mut at, mut rest) = (range.start, out);
+        while !rest.is_empty() {
+            let (block, run) = walk.run(rest.len());
+            let (now, later) = std::mem::take(&mut rest).split_at_mut(run);
+            let (scale, offset) = (self.scale[block], self.offset.as_ref().map_or(0.0, |z| z[block]));
+            if self.data.ty.dtype.is_float() {
+                self.data.floats(at..at + run).zip(now).for_each(|(q, o)| *o = scale * (q - offset));
+            } else {
+                self.data.ints(at..at + run).zip(now).for_each(|(q, o)| *o = scale * (q as f32 - offset));
+            }
+            (at, rest) = (at + run, later);
         }
     }
 
@@ -139,10 +142,21 @@ impl<'a> Walk<'a> {
         Self { shape, blocks, index }
     }
 
+    /// The block of the next element.
     fn next(&mut self) -> usize {
+        self.run(1).0
+    }
+
+    /// The block of the next element, and how many elements from there on, at most `most`, lie in it side by side.
+    fn run(&mut self, most: usize) -> (usize, usize) {
         let mut block = 0;
         for ((&i, &n), &b) in self.index.iter().zip(self.shape).zip(self.blocks) {
             block = block * b + i / (n / b);
+        }
+        let mut run = 1;
+        if let (Some(i), Some(&n), Some(&b)) = (self.index.last_mut(), self.shape.last(), self.blocks.last()) {
+            run = (n / b - *i % (n / b)).min(most);
+            *i += run - 1;
         }
         for axis in (0..self.shape.len()).rev() {
             self.index[axis] += 1;
@@ -151,7 +165,7 @@ impl<'a> Walk<'a> {
             }
             self.index[axis] = 0;
         }
-        block
+        (block, run)
     }
 }
 

@@ -5,8 +5,10 @@
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use bytes::Bytes;
+use memmap2::Mmap;
 
 /// Maps the file at `path` into memory, read-only, without copying it. Slices of the result are cheap and keep the map
 /// alive. An empty file gives empty bytes.
@@ -17,14 +19,50 @@ use bytes::Bytes;
 /// # Errors
 /// Those of the operating system; a folder is refused as invalid input.
 pub fn map_file(path: &Path) -> io::Result<Bytes> {
-    let (file, length) = open_regular(path)?;
-    if length == 0 {
-        return Ok(Bytes::new());
+    Mapped::open(path).map(|mapped| mapped.bytes)
+}
+
+/// A mapped file, with a handle on the map.
+#[derive(Debug)]
+pub(crate) struct Mapped {
+    /// The whole file.
+    pub(crate) bytes: Bytes,
+    map: Option<Map>,
+}
+
+/// The map, shared with the bytes.
+#[derive(Debug, Clone)]
+struct Map(Arc<Mmap>);
+
+impl AsRef<[u8]> for Map {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
     }
-    // SAFETY: the map is private and read-only. Files of packages and checkpoints are replaced by rename, never
-    // rewritten in place, while a process has them open; `map_file` documents that contract.
-    let map = unsafe { memmap2::Mmap::map(&file)? };
-    Ok(Bytes::from_owner(map))
+}
+
+impl Mapped {
+    /// As [`map_file`].
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let (file, length) = open_regular(path)?;
+        if length == 0 {
+            return Ok(Self { bytes: Bytes::new(), map: None });
+        }
+        // SAFETY: the map is private and read-only. Files of packages and checkpoints are replaced by rename, never
+        // rewritten in place, while a process has them open; `map_file` documents that contract.
+        let map = Map(Arc::new(unsafe { Mmap::map(&file)? }));
+        Ok(Self { bytes: Bytes::from_owner(map.clone()), map: Some(map) })
+    }
+
+    /// Gives the pages that were read back to the system. They are read again when they are needed.
+    pub(crate) fn release(&self) {
+        #[cfg(target_os = "linux")]
+        if let Some(Map(map)) = &self.map {
+            // SAFETY: the pages of a read-only map of a file come back from the file as they were.
+            let _refused = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = &self.map;
+    }
 }
 
 /// Opens a regular file and tells its length. Anything else is refused before it is opened: a pipe would block.
@@ -51,6 +89,18 @@ mod tests {
         drop(bytes);
         std::fs::remove_file(&path).unwrap();
         assert_eq!(&tail[..], b"bytes");
+    }
+
+    #[test]
+    fn released_pages_come_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        let all: Vec<u8> = (0..100_000u32).map(|i| (i % 251) as u8).collect();
+        std::fs::write(&path, &all).unwrap();
+        let mapped = Mapped::open(&path).unwrap();
+        assert_eq!(mapped.bytes[..], all);
+        mapped.release();
+        assert_eq!(mapped.bytes[..], all);
     }
 
     #[test]

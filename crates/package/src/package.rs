@@ -11,9 +11,10 @@ use sha2::{Digest, Sha256};
 use crate::blob::{self, Blob};
 use crate::limits::{MAX_MANIFEST_BYTES, MAX_MODEL_BYTES};
 use crate::manifest::{self, Manifest};
+use crate::map::{self, Mapped};
 use crate::proto::spec::Model;
 use crate::proto::{UnknownFields, blob_references, decode_model};
-use crate::{PackageError, inside, map};
+use crate::{PackageError, inside};
 
 /// How references to weight files begin: the folder of the model file.
 const MODEL_PATH: &str = "@model_path/";
@@ -32,7 +33,7 @@ pub struct Package {
     model: Model,
     unknown: UnknownFields,
     model_bytes: Bytes,
-    maps: Mutex<BTreeMap<String, Bytes>>,
+    maps: Mutex<BTreeMap<String, Mapped>>,
     digest: OnceLock<[u8; 32]>,
 }
 
@@ -119,13 +120,20 @@ impl Package {
     pub fn weight_file(&self, file_name: &str) -> Result<Bytes, PackageError> {
         let mut maps = self.maps.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = maps.get(file_name) {
-            return Ok(file.clone());
+            return Ok(file.bytes.clone());
         }
         let path = self.weight_path(file_name)?;
-        let file = map::map_file(&inside::resolve(&path, &self.root, &self.model_path)?)
+        let file = Mapped::open(&inside::resolve(&path, &self.root, &self.model_path)?)
             .map_err(PackageError::io("map", &path))?;
-        maps.insert(file_name.to_owned(), file.clone());
-        Ok(file)
+        let bytes = file.bytes.clone();
+        maps.insert(file_name.to_owned(), file);
+        Ok(bytes)
+    }
+
+    /// Gives the memory of weight files that were read back to the system, which reads them again when they are needed.
+    pub fn release_memory(&self) {
+        let maps = self.maps.lock().unwrap_or_else(PoisonError::into_inner);
+        maps.values().for_each(Mapped::release);
     }
 
     /// The names of the weight files that the model refers to.

@@ -1,6 +1,6 @@
 //! From a path to a runner.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 
@@ -14,6 +14,7 @@ use anemone_package::{Package, PackageError};
 use super::PackageRunner;
 use super::call::PlannedCall;
 use super::info::{CallInfo, RunnerInfo, notes, states};
+use super::packed_file::PackedFile;
 use crate::location::Location;
 use crate::signature::{recognize, unwritten_state};
 use crate::{CacheLayout, CacheTensor, Error, Result};
@@ -31,12 +32,16 @@ pub struct ModelOptions {
     /// Whether all is computed in floats. Else activations are quantized to 8 bits where they meet weights of integers,
     /// which is faster; `docs/numerics.md` says how far that is from exact.
     pub exact: bool,
+    /// A folder to keep packed weights in, about as large as the package's own: a second start reads them instead of packing
+    /// them again. Files are known by the package's digest and the processor's instruction set; what is stale or damaged is
+    /// made anew. None are kept without a folder.
+    pub packed: Option<PathBuf>,
 }
 
 impl Default for ModelOptions {
     /// All threads of the machine, and the digest verified.
     fn default() -> Self {
-        Self { threads: None, verify: true, exact: false }
+        Self { threads: None, verify: true, exact: false, packed: None }
     }
 }
 
@@ -77,23 +82,40 @@ impl PackageRunner {
                 (None, Some(digest)) => (joined(digest)?, None),
                 (None, None) => unreachable!("the digest of a bare package is computed"),
             };
-            let runner = Self::plan(location, &package, &model, owner, options.thread_count())?;
+            let kept = options.packed.as_deref().map(|folder| PackedFile::new(folder, &owner));
+            let arena = Arc::new(kept.as_ref().and_then(PackedFile::read).unwrap_or_default());
+            let files = package.weight_file_names().into_iter().map(|name| package.weight_file(name));
+            let files = files.collect::<Result<Vec<_>, _>>().map_err(|e| program(location, e))?;
+            let cache = PackCache::new(Arc::clone(&arena), files);
+            let runner = Self::plan(location, &package, &model, owner, &cache, options.thread_count())?;
             if let Some(found) = unchecked.map(joined).transpose()?.filter(|found| *found != owner) {
                 let (path, expected, found) = (location.package.clone(), hex(&owner), hex(&found));
                 return Err(Error::bundle(BundleError::Changed { path, expected, found }));
             }
+            if let Some(kept) = kept.filter(|_| arena.is_new()) {
+                kept.write(&arena);
+            }
+            // What was read to be packed and checked need not stay in memory.
+            package.release_memory();
             Ok(runner)
         })
     }
 
-    fn plan(location: &Location, package: &Package, model: &Model, owner: [u8; 32], threads: usize) -> Result<Self> {
+    fn plan(
+        location: &Location,
+        package: &Package,
+        model: &Model,
+        owner: [u8; 32],
+        cache: &PackCache,
+        threads: usize,
+    ) -> Result<Self> {
         let path = &location.package;
         let functions = &model.program.functions;
         if functions.values().all(|f| f.states().next().is_none()) {
             return Err(Error::Stateless { path: path.clone() });
         }
         let (signature, calls) = recognize(model).map_err(|tried| Error::Signature { path: path.clone(), tried })?;
-        let (cache, pool) = (PackCache::default(), Pool::new(threads));
+        let pool = Pool::new(threads);
         let mut planned: Vec<PlannedCall> = Vec::new();
         for call in calls {
             let name = call.function.clone();
@@ -103,7 +125,7 @@ impl PackageRunner {
             }
             let (shapes, varying) = (call.shapes.clone(), call.varying.clone());
             let options = PlanOptions { shapes, varying, owner, exact: options.exact };
-            let plan = Plan::new(function, &options, &cache).map_err(|source| Error::Plan {
+            let plan = Plan::new(function, &options, cache).map_err(|source| Error::Plan {
                 path: path.clone(),
                 function: name.clone(),
                 source: Box::new(source),

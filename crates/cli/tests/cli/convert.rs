@@ -4,7 +4,7 @@ use super::support::{anemone, tiny_checkpoint};
 
 #[test]
 fn costs_are_told_before_and_the_folder_is_complete_after() {
-    for weights in ["f16", "int8"] {
+    for weights in ["f16", "int8", "int4", "int4-asymmetric", "keep"] {
         let folder = tempfile::tempdir().unwrap();
         let source = tiny_checkpoint(folder.path());
         let source = source.to_str().unwrap();

@@ -31,8 +31,10 @@ pub(super) const SCHEME: Scheme = Scheme {
 };
 
 fn choose(tensor: &Tensor) -> Form {
+    let as_stored = tensor.rows() > 0 && tensor.row_bytes(0).is_some();
     Form::Blocks(match tensor.kind().name {
         "F16" | "BF16" | "F32" => return Form::Halves,
+        _ if !as_stored => &int8::ROWS,
         "Q8_0" => &Q8_0,
         "Q4_0" => &Q4_0,
         "Q5_0" => &Q5_0,

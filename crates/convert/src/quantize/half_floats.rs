@@ -20,7 +20,8 @@ pub(super) const SCHEME: Scheme = Scheme { name: "f16", about: "half floats", ch
 
 /// Half floats stay what they are. Others are rounded: by half a unit in the eleventh bit.
 pub(super) fn promise(matrix: &Tensor) -> Promise {
-    if *matrix.kind() == dequantize::F16 { Promise::Exact } else { Promise::Within(1.0 / 2048.0) }
+    let as_stored = matrix.rows() > 0 && matrix.row_bytes(0).is_some();
+    if as_stored && *matrix.kind() == dequantize::F16 { Promise::Exact } else { Promise::Within(1.0 / 2048.0) }
 }
 
 #[derive(Debug)]
