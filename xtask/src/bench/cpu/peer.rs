@@ -163,7 +163,7 @@ mod tests {
     fn what_llama_bench_prints() {
         let output = r#"[{"n_prompt":128,"n_gen":0,"n_depth":0,"samples_ts":[3.0,1.0]},
             {"n_prompt":0,"n_gen":64,"n_depth":2048,"samples_ts":[5.5]}]"#;
-        let ran = Ran { output: output.into(), errors: String::new(), seconds: 0.0, resident: 0, foreign: 0.0 };
+        let ran = Ran { output: output.into(), errors: String::new(), resident: 0, foreign: 0.0 };
         let expected = [("prefill:128".to_owned(), vec![3.0, 1.0]), ("decode@2048".to_owned(), vec![5.5])];
         assert_eq!(read(&ran).unwrap(), expected);
         assert_eq!((median(&[3.0, 1.0]), median(&[2.0, 9.0, 1.0]), median(&[])), (2.0, 2.0, 0.0));

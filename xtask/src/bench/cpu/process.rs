@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
@@ -13,7 +13,6 @@ pub(super) struct Ran {
     pub(super) output: String,
     /// What it wrote to its standard error.
     pub(super) errors: String,
-    pub(super) seconds: f64,
     /// The most memory that was resident, in bytes; 0 where the system does not tell.
     pub(super) resident: u64,
     /// The share of all processors' time that other processes took meanwhile.
@@ -23,7 +22,7 @@ pub(super) struct Ran {
 /// Runs a command; an error if it fails.
 pub(super) fn run(command: &mut Command) -> Result<Ran> {
     let name = format!("{:?}", command.get_program());
-    let (begin, before) = (Instant::now(), times());
+    let before = times();
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -43,7 +42,6 @@ pub(super) fn run(command: &mut Command) -> Result<Ran> {
         (output.join().unwrap_or_default(), errors.join().unwrap_or_default(), most)
     });
     let status = child.wait()?;
-    let seconds = begin.elapsed().as_secs_f64();
     if !status.success() {
         let from = errors.len().saturating_sub(2000);
         bail!("{name} failed ({status}): {}", errors.get(from..).unwrap_or(&errors));
@@ -52,7 +50,7 @@ pub(super) fn run(command: &mut Command) -> Result<Ran> {
     let all = (after.all - before.all).max(1) as f64;
     let own = (after.children - before.children) as f64;
     let foreign = ((after.busy - before.busy) as f64 - own).max(0.0) / all;
-    Ok(Ran { output, errors, seconds, resident, foreign })
+    Ok(Ran { output, errors, resident, foreign })
 }
 
 fn text(from: &mut Option<impl Read>) -> String {
