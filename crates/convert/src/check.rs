@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use anemone_mil::build::identifier;
 use anemone_mil::packed::Packed;
 use anemone_mil::stored::Stored;
 use rayon::prelude::*;
@@ -65,7 +66,7 @@ pub(crate) fn check(
         }
         watch.check().map_err(|_| ConvertError::Stopped)?;
         let tensor = source.tensor(&name)?;
-        let found = stored.get(&name).filter(|p| *p.ty().shape == *tensor.shape());
+        let found = stored.get(&identifier(&name)).filter(|p| *p.ty().shape == *tensor.shape());
         let found = found.ok_or_else(|| internal(&format!("the package lacks the weight {name}")))?;
         let form = if shape.len() == 2 { scheme.form(&tensor) } else { Form::Halves };
         let measured = compare(&tensor, &found);
