@@ -169,7 +169,11 @@ impl Package {
         let mut hasher = Sha256::new_with_prefix(b"anemone package digest 1\0");
         let mut part = |bytes: &[u8]| {
             hasher.update((bytes.len() as u64).to_le_bytes());
-            hasher.update(bytes);
+            for piece in bytes.chunks(DIGEST_PIECE) {
+                hasher.update(piece);
+                // Or all of a large package would be in memory at once.
+                self.release_memory();
+            }
         };
         part(&self.model_bytes);
         for name in self.weight_file_names() {
@@ -179,6 +183,9 @@ impl Package {
         Ok(*self.digest.get_or_init(|| hasher.finalize().into()))
     }
 }
+
+/// Bytes that a digest has in memory at a time.
+const DIGEST_PIECE: usize = 16 << 20;
 
 fn read_manifest(path: &Path, root: &Path) -> Result<Manifest, PackageError> {
     let manifest_path = root.join("Manifest.json");

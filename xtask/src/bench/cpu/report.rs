@@ -116,13 +116,17 @@ impl Report {
         }
         let megabytes = |rounds| resident(rounds) as f64 / 1e6;
         let (ours, peer, tuned) = (megabytes(&samples.ours), megabytes(&samples.peer), megabytes(&samples.tuned));
-        let _ =
-            writeln!(self.table, "{quant:<6}{threads:>3} {:<18}{ours:>20.0}{peer:>20.0}{tuned:>20.0}", "resident (MB)");
+        let _ = writeln!(
+            self.table,
+            "{quant:<6}{threads:>3} {:<18}{ours:>20.0}{peer:>20.0}{tuned:>20.0}",
+            "most resident (MB)"
+        );
         let start = |name| Side::of(&samples.ours, name).median;
         self.cells.push(json!({
             "weights": quant, "threads": threads, "cell": "memory and start",
             "resident_bytes": {"anemone": resident(&samples.ours), "llama.cpp": resident(&samples.peer),
                 "llama.cpp with huge pages": resident(&samples.tuned)},
+            "anemone_resident_at_the_end": start("resident at the end"),
             "opened_s": start("opened (s)"), "first_token_s": start("first token (s)"),
         }));
         let _ =
