@@ -129,6 +129,8 @@ impl Report {
             "anemone_resident_at_the_end": start("resident at the end"),
             "opened_s": start("opened (s)"), "first_token_s": start("first token (s)"),
         }));
+        let end = start("resident at the end") / 1e6;
+        let _ = writeln!(self.table, "{quant:<6}{threads:>3} {:<18}{end:>20.0}", "at the end (MB)");
         let _ =
             writeln!(self.table, "{quant:<6}{threads:>3} {:<18}{:>20.3}", "first token (s)", start("first token (s)"));
     }
