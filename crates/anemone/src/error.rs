@@ -229,6 +229,28 @@ pub enum Error {
         /// Why.
         source: Box<PlanError>,
     },
+    /// Core ML cannot run the package.
+    #[error("{}: {source}", path.display())]
+    CoreMl {
+        /// The package.
+        path: PathBuf,
+        /// Why.
+        source: Box<anemone_coreml::CoreMlError>,
+    },
+    /// Core ML is asked for on a machine that has none.
+    #[error(
+        "the backend `coreml` needs an Apple system; this machine has no Core ML. Without it the package runs on the CPU in \
+         Anemone's own runtime: leave the backend to `auto`, or ask for `cpu`"
+    )]
+    NoCoreMl,
+    /// A placement is required and would not be had.
+    #[error("{units} is required, and {found}; `anemone placement` shows where operations run")]
+    Placement {
+        /// The units that were asked for.
+        units: anemone_coreml::ComputeUnits,
+        /// What there is instead.
+        found: String,
+    },
     /// There is no tokenizer, so the model can compute and not speak.
     #[error(
         "there is no `tokenizer.json` in {}: without the model's own tokenizer it can be used with `predict` and not be \

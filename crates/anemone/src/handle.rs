@@ -16,7 +16,7 @@ pub use answer::{Answer, Update};
 pub(crate) use owner::{Lend, Lent};
 pub use task::Pending;
 
-use crate::{Cancel, Error, Message, PackageRunner, Pooled, Request, Result, Runner, Session};
+use crate::{Cancel, Error, Message, ModelRunner, Pooled, Request, Result, Runner, Session};
 use answer::{Ask, Asking};
 use mailbox::{End, Mailbox, Refused};
 use owner::{Job, Jobs, Own, serve};
@@ -55,7 +55,7 @@ use task::Task;
 /// # Ok(())
 /// # }
 /// ```
-pub struct SessionHandle<R: Runner + 'static = PackageRunner> {
+pub struct SessionHandle<R: Runner + 'static = ModelRunner> {
     shared: Arc<Shared<R>>,
 }
 

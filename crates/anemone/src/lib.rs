@@ -21,7 +21,8 @@
 //! # Ok::<(), anemone::Error>(())
 //! ```
 //!
-//! A [`Model`] runs Core ML packages on this machine's processor ([`PackageRunner`]). Anything else that turns tokens into
+//! A [`Model`] runs Core ML packages: in Core ML on Apple's systems ([`CoreMlRunner`]), on this machine's processor elsewhere
+//! ([`PackageRunner`]). Anything else that turns tokens into
 //! logits can take its place. Here a model that always says the next word of its vocabulary stands for a real one:
 //!
 //! ```
@@ -80,6 +81,7 @@
 //! # Ok::<(), anemone::Error>(())
 //! ```
 
+mod core_ml_runner;
 mod detokenizer;
 mod disk;
 mod error;
@@ -92,9 +94,11 @@ mod language_model;
 mod location;
 mod message;
 mod model;
+mod model_runner;
 mod overflow;
 mod package_runner;
 mod pool;
+mod reference_runner;
 mod runner;
 mod sampler;
 mod session;
@@ -105,8 +109,10 @@ mod template;
 mod testing;
 mod tokenizer;
 
+pub use anemone_coreml::{ComputeUnits, Progress as CompileProgress};
 /// What a [`PackageRunner`] has read: the state tensors of one conversation.
 pub use anemone_cpu::State as PackageState;
+pub use core_ml_runner::{CoreMlOptions, CoreMlRunner, CoreMlState};
 pub use detokenizer::Detokenizer;
 pub use error::{Error, Result};
 pub use generation::Generation;
@@ -115,9 +121,11 @@ pub use kept::{KeepError, KeepLimits, Notice, Reopened, SavedSession, SessionSto
 pub use language_model::LanguageModel;
 pub use message::Message;
 pub use model::Model;
+pub use model_runner::{Backend, BackendOptions, ModelRunner, ModelState};
 pub use overflow::{Overflow, Overflowed};
 pub use package_runner::{CallInfo, ModelOptions, PackageRunner, RunnerInfo, StateInfo};
 pub use pool::{PoolCounts, Pooled, SessionPool};
+pub use reference_runner::ReferenceRunner;
 pub use runner::{Runner, RunnerError};
 pub use sampler::Sampler;
 pub use session::{Cancel, Event, Request, Session, StopReason, Turn, Usage};

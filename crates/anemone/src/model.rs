@@ -6,8 +6,8 @@ use std::path::Path;
 use std::thread;
 
 use crate::location::Location;
-use crate::package_runner::{ModelOptions, PackageRunner, RunnerInfo};
-use crate::{LanguageModel, Result};
+use crate::package_runner::{ModelOptions, RunnerInfo};
+use crate::{LanguageModel, ModelRunner, Result};
 use speech::Speech;
 
 /// A package with its tokenizer, chat template and settings.
@@ -21,9 +21,9 @@ use speech::Speech;
 /// println!("{}", turn.text);
 /// # Ok::<(), anemone::Error>(())
 /// ```
-pub type Model = LanguageModel<PackageRunner>;
+pub type Model = LanguageModel<ModelRunner>;
 
-impl LanguageModel<PackageRunner> {
+impl LanguageModel<ModelRunner> {
     /// Opens a folder that `anemone convert` made, or a `.mlpackage` with its `tokenizer.json` (and, if there are,
     /// `tokenizer_config.json`, `chat_template.jinja` and `generation_config.json`) beside it.
     ///
@@ -31,14 +31,14 @@ impl LanguageModel<PackageRunner> {
     /// [`ModelOptions::verify`].
     ///
     /// # Errors
-    /// As [`PackageRunner::open`]; [`Error::NoTokenizer`](crate::Error::NoTokenizer), and errors of the tokenizer, the
+    /// As [`ModelRunner::open`]; [`Error::NoTokenizer`](crate::Error::NoTokenizer), and errors of the tokenizer, the
     /// template and the settings.
     pub fn open(path: &Path, options: &ModelOptions) -> Result<Self> {
         let location = Location::find(path)?;
         let tokenizer = speech::tokenizer_folder(&location)?;
         let (speech, runner) = thread::scope(|scope| {
             let speech = scope.spawn(|| Speech::read(&location, tokenizer));
-            let runner = PackageRunner::open_at(&location, options);
+            let runner = ModelRunner::open_at(&location, options);
             (speech.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), runner)
         });
         let mut runner = runner?;

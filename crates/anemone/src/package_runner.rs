@@ -14,6 +14,9 @@ use anemone_cpu::{RunError, State, StateLayout};
 pub use info::{CallInfo, RunnerInfo, StateInfo};
 pub use open::ModelOptions;
 
+pub(crate) use call::fill;
+pub(crate) use open::{claimed, program};
+
 use crate::{CacheLayout, CacheTensor, Runner, RunnerError};
 use call::PlannedCall;
 
@@ -46,7 +49,7 @@ pub struct PackageRunner {
 
 /// Why a call was refused or failed.
 #[derive(Debug, thiserror::Error)]
-enum FeedError {
+pub(crate) enum FeedError {
     #[error("no tokens were given")]
     Nothing,
     #[error("positions {position} to {position} + {tokens} lie beyond the context of {context}")]
@@ -57,6 +60,28 @@ enum FeedError {
     Room { found: usize, vocabulary: usize },
     #[error("function `{function}`: {source}")]
     Run { function: String, source: RunError },
+}
+
+/// Refuses what no runner can be fed.
+pub(crate) fn check_feed(
+    (context, vocabulary): (usize, usize),
+    position: usize,
+    tokens: &[u32],
+    logits: &[f32],
+) -> Result<(), FeedError> {
+    if tokens.is_empty() {
+        return Err(FeedError::Nothing);
+    }
+    if position.checked_add(tokens.len()).is_none_or(|end| end > context) {
+        return Err(FeedError::Beyond { position, tokens: tokens.len(), context });
+    }
+    if let Some(&token) = tokens.iter().find(|&&token| token as usize >= vocabulary) {
+        return Err(FeedError::Token { token, vocabulary });
+    }
+    if logits.len() != vocabulary {
+        return Err(FeedError::Room { found: logits.len(), vocabulary });
+    }
+    Ok(())
 }
 
 impl PackageRunner {
@@ -97,19 +122,7 @@ impl Runner for PackageRunner {
     }
 
     fn feed(&self, state: &mut State, position: usize, tokens: &[u32], logits: &mut [f32]) -> Result<(), RunnerError> {
-        let (context, vocabulary) = (self.context, self.vocabulary);
-        if tokens.is_empty() {
-            return Err(FeedError::Nothing.into());
-        }
-        if position.checked_add(tokens.len()).is_none_or(|end| end > context) {
-            return Err(FeedError::Beyond { position, tokens: tokens.len(), context }.into());
-        }
-        if let Some(&token) = tokens.iter().find(|&&token| token as usize >= vocabulary) {
-            return Err(FeedError::Token { token, vocabulary }.into());
-        }
-        if logits.len() != vocabulary {
-            return Err(FeedError::Room { found: logits.len(), vocabulary }.into());
-        }
+        check_feed((self.context, self.vocabulary), position, tokens, logits)?;
         let (mut position, mut rest) = (position, tokens);
         while !rest.is_empty() {
             let call = self.next_call(position, rest.len());

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 pub use seat::Pooled;
 
-use crate::{Error, LanguageModel, PackageRunner, PrefixStore, Result, Runner, Session};
+use crate::{Error, LanguageModel, ModelRunner, PrefixStore, Result, Runner, Session};
 use seat::Seat;
 
 /// Sessions that share a model and a budget of memory for their states.
@@ -31,7 +31,7 @@ use seat::Seat;
 /// assert!(pool.counts().resident_bytes <= 1 << 30);
 /// # Ok::<(), anemone::Error>(())
 /// ```
-pub struct SessionPool<R: Runner = PackageRunner> {
+pub struct SessionPool<R: Runner = ModelRunner> {
     shared: Arc<Shared<R>>,
 }
 

@@ -23,7 +23,7 @@ pub use turn::{Event, StopReason, Turn};
 pub use usage::Usage;
 
 use crate::overflow::{Overflow, Room};
-use crate::{Error, LanguageModel, Message, PackageRunner, Rendering, Result, Runner};
+use crate::{Error, LanguageModel, Message, ModelRunner, Rendering, Result, Runner};
 pub(crate) use log::Reading;
 
 use answer::{Answered, Opening, answer};
@@ -70,7 +70,7 @@ use transcript::{Transcript, common_prefix};
 ///
 /// After an error the conversation is as it was before the call. An answer that is called off keeps what was said so
 /// far; if nothing was, the whole turn is withdrawn.
-pub struct Session<R: Runner = PackageRunner> {
+pub struct Session<R: Runner = ModelRunner> {
     model: Arc<LanguageModel<R>>,
     transcript: Transcript<R>,
     entries: Vec<Entry>,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anemone::{
-    Error, Event, Generation, Model, ModelOptions, Overflow, Overflowed, PackageRunner, Request, Runner, Session,
+    Error, Event, Generation, Model, ModelOptions, ModelRunner, Overflow, Overflowed, Request, Runner, Session,
 };
 
 fn options() -> ModelOptions {
@@ -19,12 +19,7 @@ fn tiny() -> Arc<Model> {
     Arc::new(model)
 }
 
-fn logits(
-    runner: &PackageRunner,
-    state: &mut <PackageRunner as Runner>::State,
-    from: usize,
-    tokens: &[u32],
-) -> Vec<f32> {
+fn logits(runner: &ModelRunner, state: &mut <ModelRunner as Runner>::State, from: usize, tokens: &[u32]) -> Vec<f32> {
     let mut logits = vec![f32::NAN; runner.vocabulary()];
     runner.feed(state, from, tokens, &mut logits).unwrap();
     logits

@@ -81,3 +81,34 @@ fn a_rewound_session_goes_on_as_before() {
         assert_eq!(session.transcript()[pins.prompt.len()..], pins.tokens[..150], "from token {kept}");
     }
 }
+
+/// The same through the runner for Core ML, over the fake of it: padded arrays, states born full of rubbish.
+#[test]
+fn a_session_in_core_ml_gives_the_same_tokens() {
+    use anemone_coreml::{ComputeUnits, Specialization, fake::Fake};
+
+    let (pins, compiled) = (pins(), tempfile::tempdir().unwrap());
+    let mut tell = |_| {};
+    let mut options = anemone::CoreMlOptions {
+        units: ComputeUnits::default(),
+        specialization: Specialization::default(),
+        compiled: compiled.path().to_owned(),
+        tell: &mut tell,
+    };
+    let own = Model::open(&folder().join("model"), &ModelOptions::default()).unwrap();
+    let runner = anemone::CoreMlRunner::open(&Fake::new().into(), &folder().join("model"), &mut options).unwrap();
+    let model = anemone::LanguageModel {
+        runner,
+        tokenizer: own.tokenizer,
+        template: own.template,
+        end_tokens: own.end_tokens,
+        generation: own.generation,
+    };
+    let mut session = Session::new(model.into()).unwrap();
+    let turn = session.say(&pins.message, &request(pins.tokens.len()), &mut |_| {}).unwrap();
+    assert_eq!(session.transcript()[pins.prompt.len()..], pins.tokens);
+    assert_eq!(turn.text, pins.text);
+    session.reset().unwrap();
+    let again = session.say(&pins.message, &request(20), &mut |_| {}).unwrap();
+    assert_eq!((again.tokens_reused, &session.transcript()[pins.prompt.len()..]), (0, &pins.tokens[..20]));
+}

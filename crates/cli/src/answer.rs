@@ -2,14 +2,14 @@
 
 use std::io::{Write, stderr, stdout};
 
-use anemone::{Cancel, Event, Generation, Overflow, Overflowed, PackageRunner, Request, Session, StopReason, Turn};
+use anemone::{Cancel, Event, Generation, ModelRunner, Overflow, Overflowed, Request, Session, StopReason, Turn};
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::{interrupt, terminal};
 
 /// A conversation with a package.
-pub(crate) type Conversation = Session<PackageRunner>;
+pub(crate) type Conversation = Session<ModelRunner>;
 
 /// Reading this many tokens is worth a bar.
 const LONG: usize = 512;

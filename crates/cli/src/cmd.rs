@@ -5,11 +5,15 @@ use std::io::{Write, stdout};
 use anyhow::Result;
 use clap::Subcommand;
 
+mod bench;
 mod chat;
 pub(crate) mod convert;
+mod doctor;
+mod explain;
 mod inspect;
 mod lint;
 mod models;
+mod placement;
 mod predict;
 mod prefix;
 mod run;
@@ -28,6 +32,10 @@ pub(crate) enum Command {
     Models(models::Arguments),
     Sessions(sessions::Arguments),
     Prefix(prefix::Arguments),
+    Placement(placement::Arguments),
+    Bench(bench::Arguments),
+    Doctor(doctor::Arguments),
+    Explain(explain::Arguments),
 }
 
 impl Command {
@@ -42,6 +50,10 @@ impl Command {
             Command::Models(arguments) => models::run(&arguments),
             Command::Sessions(arguments) => sessions::run(&arguments),
             Command::Prefix(arguments) => prefix::run(&arguments),
+            Command::Placement(arguments) => placement::run(&arguments),
+            Command::Bench(arguments) => bench::run(&arguments),
+            Command::Doctor(arguments) => doctor::run(&arguments),
+            Command::Explain(arguments) => explain::run(&arguments),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The binary `anemone`: reads arguments, runs one command, makes an exit code of what comes of it.
 
 mod answer;
+mod backends;
 mod cmd;
 mod exit;
 mod interrupt;
@@ -33,6 +34,8 @@ use cmd::Command;
   anemone models                          what is cached
   anemone sessions                        the conversations that are kept
   anemone prefix --system-file rules.txt  a long system message, computed once
+  anemone doctor model/                   whether this machine and a package get along
+  anemone explain -14                     what an error of Core ML means
 
 The first `run` or `chat` fetches and converts a small model.
 

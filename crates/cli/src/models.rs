@@ -16,6 +16,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::ProgressBar;
 
+use crate::backends::Where;
 use crate::cmd::convert::{Shape, Use, convert};
 use crate::exit::{Interrupted, Usage};
 use crate::progress::Interruptible;
@@ -38,6 +39,8 @@ pub(crate) struct Choice {
     /// Compute in floats throughout: slower for weights of integers, whose inputs are else rounded to 8 bits
     #[arg(long)]
     exact: bool,
+    #[command(flatten)]
+    place: Where,
 }
 
 /// A model that is ready, and what the user calls it.
@@ -62,7 +65,9 @@ impl Choice {
         // Without a home nothing is kept, and every start packs.
         let packed = Home::locate().ok().map(|home| home.packed());
         let threads = self.threads.map(usize::from);
-        let options = ModelOptions { threads, exact: self.exact, packed, ..ModelOptions::default() };
+        let backend = self.place.options()?;
+        self.place.say_where_it_runs();
+        let options = ModelOptions { threads, exact: self.exact, packed, backend, ..ModelOptions::default() };
         let guard = interrupt::stops({
             let spinner = spinner.clone();
             move || {

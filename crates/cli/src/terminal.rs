@@ -2,6 +2,8 @@
 
 use std::io::{IsTerminal, Write, stderr, stdin, stdout};
 
+pub(crate) use anemone_cli::text::printable;
+
 /// Whether to colour standard error.
 pub(crate) fn colours_on_stderr() -> bool {
     stderr().is_terminal() && colours_wanted()
@@ -32,12 +34,6 @@ pub(crate) fn note(line: &str) {
 pub(crate) fn complain(problem: &str) {
     let (on, off) = if colours_on_stderr() { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
     note(&format!("{on}error:{off} {}", printable(problem)));
-}
-
-/// Text of files, with its control characters made visible: a file must not command the terminal.
-pub(crate) fn printable(text: &str) -> String {
-    let visible = |c: char| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c };
-    text.chars().map(visible).collect()
 }
 
 /// Bold where standard output has colours.

@@ -116,7 +116,7 @@ impl PlannedCall {
 }
 
 /// Fills an input for `tokens` from `position` on, of which the last is repeated up to `width`.
-fn fill(feed: Feed, input: DataMut<'_>, width: usize, position: usize, tokens: &[u32]) {
+pub(crate) fn fill(feed: Feed, input: DataMut<'_>, width: usize, position: usize, tokens: &[u32]) {
     let last = tokens.len() - 1;
     match (feed, input) {
         (Feed::Tokens, DataMut::I32(to)) => {

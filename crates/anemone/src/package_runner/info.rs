@@ -1,5 +1,6 @@
 //! What a package is and what it costs, for people and for JSON.
 
+use anemone_coreml::ComputeUnits;
 use anemone_cpu::{Note, Plan};
 use anemone_mil::types::elements;
 use serde::Serialize;
@@ -12,6 +13,10 @@ use super::call::PlannedCall;
 pub struct RunnerInfo {
     /// The model's name: that of the converted folder's manifest, or of the package.
     pub name: String,
+    /// The runtime: `cpu` or `coreml`.
+    pub backend: String,
+    /// The units that Core ML may use.
+    pub units: Option<ComputeUnits>,
     /// The interface that was recognized: `anemone`, `causal-mask` or `token-position`.
     pub signature: &'static str,
     /// How many tokens a state holds.

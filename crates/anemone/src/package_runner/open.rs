@@ -17,6 +17,7 @@ use super::info::{CallInfo, RunnerInfo, notes, states};
 use super::packed_file::PackedFile;
 use crate::location::Location;
 use crate::signature::{recognize, unwritten_state};
+use crate::{Backend, BackendOptions};
 use crate::{CacheLayout, CacheTensor, Error, Result};
 
 /// How a model is opened.
@@ -36,12 +37,15 @@ pub struct ModelOptions {
     /// them again. Files are known by the package's digest and the processor's instruction set; what is stale or damaged is
     /// made anew. None are kept without a folder.
     pub packed: Option<PathBuf>,
+    /// Which runtime, for those who open a [`ModelRunner`](crate::ModelRunner) or a [`Model`](crate::Model).
+    pub backend: BackendOptions,
 }
 
 impl Default for ModelOptions {
     /// All threads of the machine, and the digest verified.
     fn default() -> Self {
-        Self { threads: None, verify: true, exact: false, packed: None }
+        let backend = BackendOptions::default();
+        Self { threads: None, verify: true, exact: false, packed: None, backend }
     }
 }
 
@@ -160,6 +164,8 @@ impl PackageRunner {
         }
         let info = RunnerInfo {
             name: location.name(),
+            backend: Backend::Cpu.to_string(),
+            units: None,
             signature: signature.name,
             context,
             vocabulary,
@@ -177,12 +183,12 @@ impl PackageRunner {
 
 type Digest<'s> = ScopedJoinHandle<'s, Result<[u8; 32], PackageError>>;
 
-fn program(location: &Location, source: impl Into<MilError>) -> Error {
+pub(crate) fn program(location: &Location, source: impl Into<MilError>) -> Error {
     Error::Program { path: location.package.clone(), source: Box::new(source.into()) }
 }
 
 /// The digest that the manifest states.
-fn claimed(location: &Location, manifest: &BundleManifest) -> Result<[u8; 32]> {
+pub(crate) fn claimed(location: &Location, manifest: &BundleManifest) -> Result<[u8; 32]> {
     let text = &manifest.package_sha256;
     let mut digest = [0; 32];
     let byte = |i: usize| u8::from_str_radix(text.get(2 * i..2 * i + 2)?, 16).ok();

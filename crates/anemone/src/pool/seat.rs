@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Shared;
 use crate::handle::{Lend, Lent};
-use crate::{Error, PackageRunner, Result, Runner, Session};
+use crate::{Error, ModelRunner, Result, Runner, Session};
 
 /// A session, and what the pool knows of it. Only the pool changes that, while it holds its own lock.
 pub(crate) struct Seat<R: Runner> {
@@ -39,7 +39,7 @@ impl<R: Runner> Seat<R> {
 }
 
 /// A session of a [`SessionPool`](crate::SessionPool). It is gone when this is dropped.
-pub struct Pooled<R: Runner = PackageRunner> {
+pub struct Pooled<R: Runner = ModelRunner> {
     seat: Arc<Seat<R>>,
     pool: Arc<Shared<R>>,
 }

@@ -6,7 +6,21 @@ use std::path::PathBuf;
 
 use super::support::anemone;
 
-const COMMANDS: [&str; 9] = ["run", "chat", "convert", "inspect", "lint", "predict", "models", "sessions", "prefix"];
+const COMMANDS: [&str; 13] = [
+    "run",
+    "chat",
+    "convert",
+    "inspect",
+    "lint",
+    "predict",
+    "models",
+    "sessions",
+    "prefix",
+    "placement",
+    "doctor",
+    "bench",
+    "explain",
+];
 
 /// The command and the flags of a line that runs `anemone`, if it does.
 fn used(line: &str) -> Option<(&str, Vec<&str>)> {
@@ -26,8 +40,15 @@ fn the_papers_and_helps_show_only_what_there_is() {
     // Its flags are shown behind the word that it begins with.
     helps.entry("sessions").or_default().push_str(&anemone(["sessions", "export", "--help"]).ok());
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let papers =
-        ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs/numerics.md", "docs/sessions.md"];
+    let papers = [
+        "README.md",
+        "CONTRIBUTING.md",
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "docs/numerics.md",
+        "docs/apple.md",
+        "docs/sessions.md",
+    ];
     let papers = papers.map(|name| (name, fs::read_to_string(root.join(name)).unwrap()));
     let texts = papers.iter().map(|(name, text)| (*name, text)).chain(helps.iter().map(|(name, text)| (*name, text)));
     let (mut wrong, mut seen) = (Vec::new(), 0);

@@ -14,7 +14,20 @@ fn alone_it_greets_and_shows_the_way() {
 fn every_command_has_help_with_examples() {
     let out = anemone(["--help"]).ok();
     assert!(out.contains("Examples:") && out.contains("Exit codes: 0 "), "{out}");
-    let commands = ["run", "chat", "convert", "inspect", "predict", "models", "sessions", "prefix"];
+    let commands = [
+        "bench",
+        "doctor",
+        "explain",
+        "placement",
+        "run",
+        "chat",
+        "convert",
+        "inspect",
+        "predict",
+        "models",
+        "sessions",
+        "prefix",
+    ];
     for command in commands {
         assert!(out.contains(command), "{command}: {out}");
         for flag in ["--help", "-h"] {
@@ -28,7 +41,8 @@ fn every_command_has_help_with_examples() {
 
 #[test]
 fn helps_fit_the_terminal() {
-    for command in ["run", "chat", "convert", "inspect", "predict", "models"] {
+    for command in ["run", "chat", "convert", "inspect", "predict", "models", "placement", "doctor", "bench", "explain"]
+    {
         for columns in [60, 100] {
             let help = anemone([command, "--help"]).env("COLUMNS", columns.to_string()).ok();
             let lines: Vec<usize> = help.lines().map(|line| line.chars().count()).collect();

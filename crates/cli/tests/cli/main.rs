@@ -1,5 +1,6 @@
 //! The binary `anemone`, run as users run it.
 
+mod apple;
 mod chat;
 mod convert;
 mod documented;

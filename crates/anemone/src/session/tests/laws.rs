@@ -10,7 +10,9 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 use super::*;
-use crate::{CacheLayout, Generation, KeepLimits, Model, ModelOptions, PackageState, RunnerError, SessionStore};
+use crate::{
+    CacheLayout, Generation, KeepLimits, Model, ModelOptions, ModelRunner, ModelState, RunnerError, SessionStore,
+};
 
 type Call = (usize, Vec<u32>);
 
@@ -19,14 +21,14 @@ const TOLERANCE: f32 = 0.01;
 
 /// A package's runner that remembers every call that a state has seen.
 struct Recording {
-    inner: PackageRunner,
+    inner: ModelRunner,
     /// The calls of states that snapshots were made of, by a checksum of what was read.
     snapshots: Mutex<HashMap<u32, Vec<Call>>>,
 }
 
 /// A state with the calls that made it; none if they are not known.
 struct Recorded {
-    inner: PackageState,
+    inner: ModelState,
     calls: Option<Vec<Call>>,
 }
 
