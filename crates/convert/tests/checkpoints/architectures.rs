@@ -6,7 +6,7 @@ mod run;
 
 use std::path::{Path, PathBuf};
 
-use anemone_convert::source::family::FAMILIES;
+use anemone_convert::source::family::{Activation, FAMILIES, QkNorm};
 use anemone_convert::{Conversion, Options, Source, Watch};
 use half::f16;
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
@@ -274,5 +274,28 @@ fn the_goldens_notice_every_peculiarity() {
         let model = convert(&Source::open(temporary.path()).unwrap(), CONTEXT);
         let (off, _) = worst(&model, &golden, &vec![1; golden.tokens.len()]);
         assert!(off > 2.0 * TOLERANCE, "{name} with {change}: off by {off} deviations only");
+    }
+}
+
+/// The runtime computes attention, norms and gates of every architecture in one step each. (Attention with soft caps is not,
+/// for now.)
+#[test]
+fn what_the_runtime_does_in_one_step() {
+    for name in NAMES {
+        let source = Source::open(folder(name)).unwrap();
+        let (config, layer) = (source.config(), &source.architecture().layer);
+        let norms = [layer.before_attention, layer.after_attention, layer.before_mlp, layer.after_mlp];
+        let of_qk = if layer.qk_norm == QkNorm::None { 0 } else { 2 };
+        let expected_norms = 1 + config.layers * (norms.iter().flatten().count() + of_qk);
+        for steps in convert(&source, CONTEXT).steps() {
+            let count = |kind: &str| steps.get(kind).copied().unwrap_or(0);
+            assert_eq!(count("rms_norm"), expected_norms, "{name}: {steps:?}");
+            if config.attention_softcap.is_none() {
+                assert_eq!((count("attention"), count("matmul")), (config.layers, 0), "{name}: {steps:?}");
+            }
+            if layer.activation == Activation::Silu {
+                assert_eq!((count("gated_silu"), count("silu")), (config.layers, 0), "{name}: {steps:?}");
+            }
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Runs a converted model through plans.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,6 +26,17 @@ impl Model {
             RefCell::new(Instance::new(Arc::new(plan), Pool::new(1)))
         };
         Self { decode: instance("decode"), prefill: instance("prefill"), width, program: model.clone() }
+    }
+
+    /// How often each kind of step occurs in one run of `decode` and one of `prefill`.
+    pub(crate) fn steps(&self) -> [BTreeMap<String, usize>; 2] {
+        [&self.decode, &self.prefill].map(|instance| {
+            let mut instance = instance.borrow_mut();
+            let mut state = State::new(instance.plan().states().clone());
+            let mut steps = BTreeMap::new();
+            instance.run_timed(&mut state, &mut |step, _| *steps.entry(step.to_owned()).or_default() += 1).unwrap();
+            steps
+        })
     }
 
     /// Feeds the tokens one by one as hardware would that rounds every result to half floats; the logits after each, and the
