@@ -91,7 +91,7 @@ impl PackageRunner {
             let files = package.weight_file_names().into_iter().map(|name| package.weight_file(name));
             let files = files.collect::<Result<Vec<_>, _>>().map_err(|e| program(location, e))?;
             let cache = PackCache::new(Arc::clone(&arena), files);
-            let runner = Self::plan(location, &package, &model, owner, &cache, options.thread_count())?;
+            let runner = Self::plan(location, &package, &model, owner, &cache, options)?;
             if let Some(found) = unchecked.map(joined).transpose()?.filter(|found| *found != owner) {
                 let (path, expected, found) = (location.package.clone(), hex(&owner), hex(&found));
                 return Err(Error::bundle(BundleError::Changed { path, expected, found }));
@@ -111,8 +111,9 @@ impl PackageRunner {
         model: &Model,
         owner: [u8; 32],
         cache: &PackCache,
-        threads: usize,
+        options: &ModelOptions,
     ) -> Result<Self> {
+        let (threads, exact) = (options.thread_count(), options.exact);
         let path = &location.package;
         let functions = &model.program.functions;
         if functions.values().all(|f| f.states().next().is_none()) {
@@ -128,7 +129,7 @@ impl PackageRunner {
                 return Err(Error::StateIgnored { path: path.clone(), function: name, state: state.to_owned() });
             }
             let (shapes, varying) = (call.shapes.clone(), call.varying.clone());
-            let options = PlanOptions { shapes, varying, owner, exact: options.exact };
+            let options = PlanOptions { shapes, varying, owner, exact };
             let plan = Plan::new(function, &options, cache).map_err(|source| Error::Plan {
                 path: path.clone(),
                 function: name.clone(),
