@@ -1,13 +1,16 @@
-//! After their first tokens, sampler, detokenizer and package allocate nothing.
+//! After their first tokens, sampler, detokenizer and package allocate nothing; a session allocates its state.
 #![allow(unsafe_code, reason = "counting what is allocated takes an allocator")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use anemone::{Detokenizer, Generation, ModelOptions, PackageRunner, Runner, Sampler, Tokenizer};
+use anemone::{
+    Detokenizer, Generation, Model, ModelOptions, PackageRunner, Request, Runner, Sampler, Session, Tokenizer,
+};
 
 thread_local! {
     static ALLOCATED: Cell<usize> = const { Cell::new(0) };
+    static BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
 struct Counting;
@@ -16,6 +19,7 @@ struct Counting;
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = ALLOCATED.try_with(|count| count.set(count.get() + 1));
+        let _ = BYTES.try_with(|bytes| bytes.set(bytes.get() + layout.size()));
         // SAFETY: the caller keeps the same contract.
         unsafe { System.alloc(layout) }
     }
@@ -102,5 +106,30 @@ fn feeding_a_package_allocates_nothing() {
             }
         });
         assert_eq!(count, 0, "{name}");
+    }
+}
+
+#[test]
+fn a_session_costs_its_state_and_no_weights() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../goldens/tiny/model");
+    let options = ModelOptions { threads: Some(1), ..ModelOptions::default() };
+    let model = std::sync::Arc::new(Model::open(&folder, &options).unwrap());
+    let state = model.info().state_bytes as usize;
+    // Logits, tokens and the like; much less than the weights.
+    let besides = 16 << 10;
+    assert!(model.info().weight_bytes as usize > 4 * besides, "{:?}", model.info());
+    let begun = |session: &mut Session| {
+        let request = Request::new(Generation { max_tokens: Some(4), ..Generation::default() });
+        session.say("why?", &request, &mut |_| {}).unwrap();
+    };
+    // The first prediction of a model makes what all of them share.
+    begun(&mut Session::new(std::sync::Arc::clone(&model)).unwrap());
+    let mut sessions = Vec::new();
+    for _ in 0..10 {
+        let before = BYTES.get();
+        sessions.push(Session::new(std::sync::Arc::clone(&model)).unwrap());
+        let made = BYTES.get() - before;
+        assert!((state..state + besides).contains(&made), "{made} bytes for a state of {state}");
+        begun(sessions.last_mut().unwrap());
     }
 }

@@ -138,39 +138,44 @@ fn smollm2(dest: &Path) -> Arc<Model> {
 #[ignore = "needs the GGUF file: set ANEMONE_SMOLLM2_GGUF"]
 fn smollm2_goes_on_beyond_its_context() {
     let folder = tempfile::tempdir().unwrap();
-    let model = smollm2(folder.path());
-    for policy in [Overflow::Summarize, Overflow::DropOldest] {
-        let mut session = Session::new(Arc::clone(&model)).unwrap();
-        session.set_overflow(policy, None);
-        let request = Request::new(Generation { max_tokens: Some(60), ..Generation::default() });
-        let questions = [
-            "My name is Ada and I live in Lisbon. Recommend a book about the sea.",
-            "Who wrote it, and when?",
-            "I would rather read something funny.",
-            "And what should I cook tonight? I have rice, eggs and tomatoes.",
-            "How long does it take?",
-            "What goes well with it?",
-            "Tell me one fact about tomatoes.",
-            "What was the book about?",
-        ];
-        let mut seen = Vec::new();
-        for question in questions {
-            let mut told = 0;
-            let turn = session
-                .say(question, &request, &mut |event| told += usize::from(matches!(event, Event::Overflow(_))))
-                .unwrap();
-            assert_eq!(told, usize::from(turn.overflow.is_some()));
-            assert!(!turn.text.is_empty() && session.position() <= 512);
-            if let Some(overflow) = turn.overflow {
-                assert_as_fresh(&session, 12);
-                seen.push(overflow);
+    let mut session = Session::new(smollm2(folder.path())).unwrap();
+    session.set_overflow(Overflow::Stop, None);
+    let request = Request::new(Generation { max_tokens: Some(70), ..Generation::default() });
+    let questions = [
+        "My name is Ada and I live in Lisbon. Recommend a book about the sea.",
+        "Who wrote it, and when?",
+        "And what should I cook tonight? I have rice, eggs and tomatoes.",
+        "How long does it take?",
+        "What goes well with it?",
+        "Tell me one fact about tomatoes.",
+        "What was the book about?",
+        "Thank you. Which of my questions was the best?",
+    ];
+    // Until it is refused, which changes nothing; then each policy goes on from there.
+    let full = questions.iter().position(|question| {
+        let (messages, transcript) = (session.messages().len(), session.transcript().to_vec());
+        match session.say(question, &request, &mut |_| {}) {
+            Ok(turn) => assert!(!turn.text.is_empty() && session.position() <= 512),
+            Err(Error::ContextFull { context: 512, reserved: 64, .. }) => {
+                assert_eq!((messages, &transcript[..]), (session.messages().len(), session.transcript()));
+                return true;
             }
+            Err(error) => panic!("{error}"),
         }
-        println!("{policy:?}: {seen:#?}");
-        assert!(!seen.is_empty(), "nothing overflowed");
-        assert_eq!(session.dropped().len() + session.messages().len(), 2 * questions.len());
-        if policy == Overflow::Summarize {
-            assert!(seen.iter().any(|overflow| overflow.summary.is_some()), "no summary of any use: {seen:#?}");
-        }
+        false
+    });
+    let full = full.expect("the context is full before the questions are over");
+    for policy in [Overflow::Summarize, Overflow::DropOldest] {
+        let mut session = session.fork().unwrap();
+        session.set_overflow(policy, None);
+        let mut told = 0;
+        let count = &mut |event: Event<'_>| told += usize::from(matches!(event, Event::Overflow(_)));
+        let turn = session.say(questions[full], &request, count).unwrap();
+        let overflow = turn.overflow.unwrap();
+        println!("{policy:?}: {overflow:#?}\n{}", turn.text);
+        assert_eq!((told, overflow.policy, overflow.fallback.as_deref()), (1, policy, None));
+        assert_eq!(overflow.summary.is_some(), policy == Overflow::Summarize);
+        assert_eq!(session.dropped().len() + session.messages().len(), 2 * (full + 1));
+        assert_as_fresh(&session, 4);
     }
 }
