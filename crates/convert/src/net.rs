@@ -76,14 +76,13 @@ impl<'s> Net<'s> {
         Ok(v)
     }
 
-    /// A vector of the source in half floats, multiplied by `scale`: always the same one for a tensor.
-    pub(crate) fn vector(&mut self, tensor: &str, scale: f64) -> Result<ValueId> {
+    /// A vector of the source in half floats.
+    pub(crate) fn vector(&mut self, tensor: &str) -> Result<ValueId> {
         if let Some(&v) = self.made.get(tensor) {
             return Ok(v);
         }
         let t = self.source.tensor(tensor)?;
-        let mut values = t.decode();
-        values.iter_mut().for_each(|value| *value *= scale as f32);
+        let values = t.decode();
         crate::quantize::check_half(t.name(), &values)?;
         let v = self.f.constant(tensor, Const::floats(DType::F16, &[values.len()], &values));
         self.made.insert(tensor.to_owned(), v);
@@ -96,7 +95,7 @@ impl<'s> Net<'s> {
         let mut args: Vec<(&str, Arg)> = vec![("x", x.into()), ("weight", weight.into())];
         let bias = format!("{tensor}.bias");
         if self.config().has_bias(tensor) {
-            args.push(("bias", self.vector(&bias, 1.0)?.into()));
+            args.push(("bias", self.vector(&bias)?.into()));
         }
         self.op("linear", tensor, &args)
     }

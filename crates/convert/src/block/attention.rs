@@ -3,7 +3,7 @@
 use anemone_mil::ValueId;
 
 use super::mask::Masks;
-use super::norm::{Scale, rms_norm};
+use super::norm::rms_norm;
 use super::rope::{Rotations, rotate};
 use super::softcap::softcap;
 use crate::error::Result;
@@ -82,12 +82,12 @@ fn projection(net: &mut Net<'_>, x: ValueId, heads: usize, norm: QkNorm, name: &
     let (tensor, norm_name) = (format!("{name}.{which}_proj"), format!("{name}.{which}_norm"));
     let mut y = net.linear(x, &tensor)?;
     if norm == QkNorm::Whole {
-        y = rms_norm(net, y, &norm_name, Scale::NONE)?;
+        y = rms_norm(net, y, &norm_name, 1.0)?;
     }
     let y = net.reshape(y, &format!("{tensor}_heads"), &[1, width, heads, size])?;
     let by_head = [("x", y.into()), ("perm", [0, 2, 1, 3].into())];
     let y = net.op("transpose", &format!("{tensor}_by_head"), &by_head)?;
-    if norm == QkNorm::Heads { rms_norm(net, y, &norm_name, Scale::NONE) } else { Ok(y) }
+    if norm == QkNorm::Heads { rms_norm(net, y, &norm_name, 1.0) } else { Ok(y) }
 }
 
 /// Writes `columns` (1, heads, width, size) at the call's positions of row `row` of the cache; the cache afterwards.

@@ -11,23 +11,10 @@ use crate::net::Net;
 /// The smallest magnitude that is divided by.
 const TINY: f32 = 1e-4;
 
-/// What a norm's numbers are kept multiplied by.
-#[derive(Clone, Copy)]
-pub(crate) struct Scale {
-    /// What it reads.
-    pub(crate) input: f64,
-    /// What it gives.
-    pub(crate) output: f64,
-}
-
-impl Scale {
-    /// Numbers as they are.
-    pub(crate) const NONE: Self = Self { input: 1.0, output: 1.0 };
-}
-
-pub(crate) fn rms_norm(net: &mut Net<'_>, x: ValueId, name: &str, scale: Scale) -> Result<ValueId> {
-    let weight = net.vector(&format!("{name}.weight"), scale.output)?;
-    let sqrt_eps = (net.config().norm_eps.sqrt() * scale.input) as f32;
+/// The norm of `x`, which is kept multiplied by `scale`.
+pub(crate) fn rms_norm(net: &mut Net<'_>, x: ValueId, name: &str, scale: f64) -> Result<ValueId> {
+    let weight = net.vector(&format!("{name}.weight"))?;
+    let sqrt_eps = (net.config().norm_eps.sqrt() * scale) as f32;
     let last = || [-1].into();
     let abs = net.op("abs", &format!("{name}_abs"), &[("x", x.into())])?;
     let keep = || true.into();

@@ -21,7 +21,8 @@ impl Source {
     }
 
     /// The tensor of this Hugging Face name, its rows in Hugging Face's order. `lm_head.weight` is the embedding if the
-    /// two are tied. Parts of a tensor that holds several have their own names, and norms are what is multiplied by.
+    /// two are tied. Parts of a tensor that holds several have their own names, and norms are what is multiplied by, the
+    /// [scale of the residual](crate::source::config::Config::residual_scale) included.
     ///
     /// # Errors
     /// [`ConvertError::Tensors`] if it is absent, [`ConvertError::UnsupportedType`] if it cannot be decoded.
@@ -46,6 +47,20 @@ impl Source {
     }
 
     fn stored(&self, name: &str) -> Result<Option<Tensor>> {
+        let tensor = self.in_file(name)?;
+        let shape = &self.config.family.layer;
+        let adds = |norm: &Option<&str>| {
+            norm.is_some_and(|norm| name.strip_suffix(".weight").is_some_and(|stem| stem.ends_with(norm)))
+        };
+        match self.config.residual_scale {
+            scale if scale != 1.0 && [shape.after_attention, shape.after_mlp].iter().any(adds) => {
+                Ok(tensor.map(|tensor| tensor.with_scale(scale as f32)))
+            }
+            _ => Ok(tensor),
+        }
+    }
+
+    fn in_file(&self, name: &str) -> Result<Option<Tensor>> {
         match &self.store {
             Store::Folder(folder) => {
                 let stored = folder_name(folder, name).unwrap_or(Cow::Borrowed(name));

@@ -17,6 +17,8 @@ pub struct Tensor {
     interleaved: Option<usize>,
     /// Added to each element.
     added: f32,
+    /// What each element, with what is added, is multiplied by.
+    scale: f32,
 }
 
 impl Tensor {
@@ -24,7 +26,7 @@ impl Tensor {
     pub(crate) fn new(name: String, shape: Vec<usize>, kind: &'static Kind, bytes: Bytes) -> Self {
         let elements: usize = shape.iter().product();
         assert_eq!(kind.bytes_for(elements), Some(bytes.len()), "{name}: the bytes are as long as the shape says");
-        Self { name, shape, kind, bytes, interleaved: None, added: 0.0 }
+        Self { name, shape, kind, bytes, interleaved: None, added: 0.0, scale: 1.0 }
     }
 
     /// The same bytes, understood as rows that the llama.cpp converter has permuted for interleaved rotary embedding,
@@ -44,6 +46,16 @@ impl Tensor {
     /// The same with `added` added to each element: norms that are stored as their distance from one.
     pub(crate) fn with_added(self, added: f32) -> Self {
         Self { added, ..self }
+    }
+
+    /// The same with each element multiplied by `scale`.
+    pub(crate) fn with_scale(self, scale: f32) -> Self {
+        Self { scale, ..self }
+    }
+
+    /// Whether elements are what the file has.
+    fn as_stored(&self) -> bool {
+        self.added == 0.0 && self.scale == 1.0
     }
 
     /// The part `rows` of its first dimension, if it has them and they are whole bytes in their order.
@@ -119,8 +131,8 @@ impl Tensor {
                 }
             }
         }
-        if self.added != 0.0 {
-            out.iter_mut().for_each(|value| *value += self.added);
+        if !self.as_stored() {
+            out.iter_mut().for_each(|value| *value = (*value + self.added) * self.scale);
         }
     }
 
@@ -134,18 +146,18 @@ impl Tensor {
     /// The bytes of the whole tensor in the memory map, if they are the values that [`Tensor::decode_rows`] gives, in its
     /// order of rows.
     pub fn bytes(&self) -> Option<&Bytes> {
-        (self.interleaved.is_none() && self.added == 0.0).then_some(&self.bytes)
+        (self.interleaved.is_none() && self.as_stored()).then_some(&self.bytes)
     }
 
     /// The stored blocks of one row, for carrying them over as they are. `None` if rows are not contiguous blocks, as
-    /// in a permuted vector, or something is added to them.
+    /// in a permuted vector, or something is done to them.
     ///
     /// # Panics
     /// If there is no such row.
     pub fn row_bytes(&self, row: usize) -> Option<&[u8]> {
         assert!(row < self.rows(), "row {row} of {}", self.rows());
         let stored = match self.interleaved {
-            _ if self.added != 0.0 => return None,
+            _ if !self.as_stored() => return None,
             None => row,
             Some(_) if self.shape.len() == 1 => return None,
             Some(head_dim) => stored_row(row, head_dim),
@@ -192,6 +204,8 @@ mod tests {
         assert!(counting(&[4, 3]).of_rows(3..5).is_none());
         let norm = counting(&[2]).with_added(1.0);
         assert_eq!(norm.decode(), [1.0, 2.0]);
+        assert_eq!(norm.clone().with_scale(0.5).decode(), [0.5, 1.0]);
+        assert!(counting(&[2]).with_scale(0.5).bytes().is_none());
         assert!(norm.bytes().is_none() && norm.row_bytes(0).is_none());
     }
 
