@@ -19,7 +19,6 @@ pub fn of(error: &Error) -> String {
                 "regenerate" => "/retry",
                 "undo" => "/undo",
                 "rewind" => "/rewind",
-                "rewind" => "/rewind",
                 other => other,
             };
             format!("{command}: {problem}")

@@ -120,7 +120,7 @@ impl PackageRunner {
             return Err(Error::Stateless { path: path.clone() });
         }
         let (signature, calls) = recognize(model).map_err(|tried| Error::Signature { path: path.clone(), tried })?;
-        let (pool, exact) = (Pool::new(options.thread_count()), options.exact);
+        let pool = Pool::new(threads);
         let mut planned: Vec<PlannedCall> = Vec::new();
         for call in calls {
             let name = call.function.clone();
