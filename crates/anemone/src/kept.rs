@@ -144,10 +144,21 @@ impl SessionStore {
         let held = self.hold(name)?;
         let failed = |source| Error::kept(&folder, KeepError::Io { what: "removed", source });
         // Renamed first, so that a kill half-way through leaves no half a session under its name.
-        let doomed = self.root.join(format!(".removed-{name}-{}", std::process::id()));
+        let doomed = self.root.join(format!("{REMOVED}{name}-{}", std::process::id()));
         fs::rename(&folder, &doomed).map_err(failed)?;
         drop(held);
-        fs::remove_dir_all(&doomed).map_err(failed)
+        self.sweep();
+        fs::remove_dir_all(&doomed).or_else(gone_already).map_err(failed)
+    }
+
+    /// Removes what a process that was killed while it removed a session has left.
+    fn sweep(&self) {
+        for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with(REMOVED) {
+                // What another process is removing just now goes in any case.
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
     }
 
     fn existing(&self, name: &str) -> Result<PathBuf> {
@@ -164,6 +175,13 @@ impl SessionStore {
         let folder = self.folder(name)?;
         Held::take(&folder, &self.root, self.limits, &self.disk).map_err(|source| Error::kept(&folder, source))
     }
+}
+
+/// How the names of folders begin that are being removed. No session's name does.
+const REMOVED: &str = ".removed-";
+
+fn gone_already(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
 /// A name is one plain path component.

@@ -157,8 +157,11 @@ fn one_process_at_a_time() {
     assert!(matches!(kept(store.delete("a").unwrap_err()), KeepError::Locked { .. }));
     drop(session);
     store.open("a", model()).unwrap();
+    // What a process left that was killed while it removed another one goes too.
+    fs::create_dir_all(store.root().join(".removed-b-1").join("snapshots")).unwrap();
     store.delete("a").unwrap();
     assert!(store.list().unwrap().is_empty());
+    assert_eq!(fs::read_dir(store.root()).unwrap().count(), 0);
     assert!(matches!(kept(store.delete("a").unwrap_err()), KeepError::Missing));
 }
 

@@ -11,6 +11,7 @@ use crate::overflow::{Overflow, Overflowed, Room, drop_oldest};
 use crate::{Error, Generation, Message, Rendering, Result, Runner};
 
 /// What came of it.
+#[allow(clippy::large_enum_variant, reason = "it is taken apart at once")]
 pub(super) enum Fitted {
     /// A conversation that fits, and what had to go.
     Ready { draft: Draft, prompt: Prompt, overflowed: Option<Overflowed> },

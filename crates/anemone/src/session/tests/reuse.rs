@@ -98,7 +98,9 @@ fn whatever_is_edited_all_before_it_is_reused() {
     let talk = || {
         let mut session = session(&["hello", "again", "third", "fourth"]);
         session.set_system(Some("be kind"));
-        said.map(|text| say(&mut session, text));
+        for text in said {
+            say(&mut session, text);
+        }
         session
     };
     let conversation: Vec<Message> = talk().messages().cloned().collect();
