@@ -50,6 +50,9 @@ fn suffix(options: &Options) -> String {
     if options.weights.name != Options::default().weights.name {
         text += &format!("-{}", options.weights.name);
     }
+    if options.profile != Options::default().profile {
+        text += &format!("-{}", options.profile);
+    }
     if let Some(context) = options.context.filter(|&n| n != DEFAULT_CONTEXT) {
         text += &format!("-context{context}");
     }
@@ -77,8 +80,9 @@ mod tests {
         assert_eq!(of_default("Tiny", &usual), "Tiny");
         assert_eq!(of_default("Tiny", &Options { context: Some(DEFAULT_CONTEXT), ..usual }), "Tiny");
         let int8 = anemone_convert::quantize::find("int8").unwrap();
-        let other = Options { context: Some(512), weights: int8, prefill: Some(32) };
+        let other = Options { context: Some(512), weights: int8, prefill: Some(32), ..usual };
         assert_eq!(of_default("Tiny", &other), "Tiny-int8-context512-prefill32");
+        assert_eq!(of_default("Tiny", &Options { profile: anemone_convert::Profile::Ane, ..usual }), "Tiny-ane");
     }
 
     #[test]

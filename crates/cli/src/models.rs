@@ -181,7 +181,7 @@ impl Choice {
     /// Refuses options that a converted model can no longer choose.
     fn check_shape(&self, path: &Path) -> Result<()> {
         let manifest = BundleManifest::read(path).ok();
-        let Shape { context, weights, prefill } = &self.shape;
+        let Shape { context, weights, prefill, profile } = &self.shape;
         let baked = |option: &str, asked: String, has: Option<String>| match has {
             Some(has) if has == asked => Ok(()),
             has => {
@@ -201,6 +201,9 @@ impl Choice {
         if let Some(n) = prefill {
             let width = manifest.as_ref().and_then(|m| m.functions.get(anemone_convert::PREFILL));
             baked("--prefill", n.to_string(), width.map(ToString::to_string))?;
+        }
+        if let Some(profile) = profile {
+            baked("--profile", profile.to_string(), None)?;
         }
         Ok(())
     }

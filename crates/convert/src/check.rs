@@ -66,10 +66,9 @@ pub(crate) fn check(
         }
         watch.check().map_err(|_| ConvertError::Stopped)?;
         let tensor = source.tensor(&name)?;
-        let found = stored.get(&identifier(&name)).filter(|p| *p.ty().shape == *tensor.shape());
-        let found = found.ok_or_else(|| internal(&format!("the package lacks the weight {name}")))?;
         let form = if shape.len() == 2 { scheme.form(&tensor) } else { Form::Halves };
-        let measured = compare(&tensor, &found);
+        let measured = find_and_compare(&stored, &name, &tensor)
+            .ok_or_else(|| internal(&format!("the package lacks the weight {name}")))?;
         let matrix = measured.told(&tensor, form);
         match form.promise(&tensor) {
             Promise::Exact if !matrix.exact => {
@@ -86,6 +85,27 @@ pub(crate) fn check(
         }
     }
     Ok(fidelity)
+}
+
+/// Compares a tensor with what is stored under its name, whole or in parts of its rows; nothing if that has other extents.
+/// Extents of 1 do not matter: channels come first on the Neural Engine.
+fn find_and_compare(stored: &Stored<'_>, name: &str, tensor: &Tensor) -> Option<Measured> {
+    let same = |found: &Packed, tensor: &Tensor| {
+        let bare = |shape: &[usize]| shape.iter().copied().filter(|&n| n != 1).collect::<Vec<_>>();
+        bare(&found.ty().shape) == bare(tensor.shape())
+    };
+    if let Some(found) = stored.get(&identifier(name)) {
+        return same(&found, tensor).then(|| compare(tensor, &found));
+    }
+    let (mut rows, mut all) = (0, Measured::default());
+    for part in 0.. {
+        let Some(found) = stored.get(&identifier(&format!("{name}.{part}"))) else { break };
+        let end = rows + *found.ty().shape.first()?;
+        let own = tensor.clone().of_rows(rows..end).filter(|own| same(&found, own))?;
+        all = all.plus(compare(&own, &found));
+        rows = end;
+    }
+    (rows == tensor.rows()).then_some(all)
 }
 
 fn internal(problem: &str) -> ConvertError {

@@ -6,21 +6,20 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
+use anemone_mil::Program;
 use anemone_mil::model::{Metadata, Model};
-use anemone_mil::port::{Port, PortKind, PortShape, Ports, StatePort};
-use anemone_mil::types::{StaticType, elements};
-use anemone_mil::{Function, Program};
-use anemone_package::bundle::{self, BundleManifest, Roles, SourceInfo, hex};
+use anemone_mil::types::elements;
+use anemone_package::bundle::{self, BundleManifest, SourceInfo, hex};
 use sha2::{Digest, Sha256};
 
 use crate::check::{Fidelity, check};
 use crate::error::{ConvertError, Result};
-use crate::net::{CACHE, Net, cache_type};
+use crate::lint::{Finding, Os, Profile, lint};
 use crate::quantize::{Scheme, Shared, Watch, Weights};
 use crate::source::{Format, Source};
 use crate::staging::write_synced;
 use crate::tokenizer::{TokenizerFiles, reach};
-use crate::{arch, quantize, staging};
+use crate::{profile, quantize, staging};
 
 /// The context length of a conversion that does not ask for one, if the model was made for at least as much.
 pub const DEFAULT_CONTEXT: usize = 4096;
@@ -45,12 +44,14 @@ pub struct Options {
     pub weights: &'static Scheme,
     /// Tokens per call of `prefill`, at least 2 and at most the context; [`DEFAULT_PREFILL`] or the context if absent.
     pub prefill: Option<usize>,
+    /// The hardware that the package is meant for.
+    pub profile: Profile,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let weights = quantize::find("f16").expect("the list of schemes has f16");
-        Self { context: None, weights, prefill: None }
+        Self { context: None, weights, prefill: None, profile: Profile::Portable }
     }
 }
 
@@ -75,8 +76,8 @@ pub struct Conversion<'s> {
     source: &'s Source,
     weights: &'static Scheme,
     prefill: usize,
+    profile: Profile,
     estimate: Estimate,
-    build: arch::Build,
     tokenizer: Option<TokenizerFiles>,
     /// Tokens that no text becomes, since the model has no rows for them.
     unreachable: Vec<String>,
@@ -90,18 +91,12 @@ impl<'s> Conversion<'s> {
     /// tokens that the model does not know.
     pub fn new(source: &'s Source, options: &Options) -> Result<Self> {
         let c = source.config();
-        let trained = c.context_length;
-        let context = options.context.unwrap_or(trained.min(DEFAULT_CONTEXT));
+        let context = profile::context(options.profile, c, options.context)?;
         let problem = |option, problem| Err(ConvertError::Options { option, problem });
-        if context < 2 || context > trained {
-            let most = format!("{trained}, the context that the model was made for");
-            return problem("context", format!("{context}; expected 2 to {most}"));
-        }
         let prefill = options.prefill.unwrap_or(DEFAULT_PREFILL.min(context));
         if prefill < 2 || prefill > context {
             return problem("prefill", format!("{prefill}; expected 2 to {context}, the context of the package"));
         }
-        let build = arch::build(c.family);
         let (mut weight_bytes, mut weights) = (0, 0);
         for (name, shape) in (c.family.tensors)(c) {
             let n = elements(&shape) as u64;
@@ -119,9 +114,18 @@ impl<'s> Conversion<'s> {
             Some(files) => reach::check(source.path(), &files.json, c.vocab_size)?,
             None => Vec::new(),
         };
-        let cache_bytes = 2 * cache_type(c, context).elements() as u64;
+        let states = profile::states(options.profile, c, context);
+        let cache_bytes = states.iter().map(|(_, ty)| 2 * ty.elements() as u64).sum();
         let estimate = Estimate { context, trained_context: c.context_length, cache_bytes, weight_bytes, weights };
-        Ok(Self { source, weights: options.weights, prefill, estimate, build, tokenizer, unreachable })
+        Ok(Self {
+            source,
+            weights: options.weights,
+            prefill,
+            profile: options.profile,
+            estimate,
+            tokenizer,
+            unreachable,
+        })
     }
 
     /// What the package will cost.
@@ -153,18 +157,46 @@ impl<'s> Conversion<'s> {
         notes
     }
 
+    /// What the rules for the profile find in the package, before anything is written.
+    ///
+    /// # Errors
+    /// If the model cannot be built.
+    pub fn lint(&self, os: Os) -> Result<Vec<Finding>> {
+        Ok(lint(&self.model(&Watch::default(), "")?, self.profile, os))
+    }
+
+    /// Refuses weights that the profile's hardware does not compute with.
+    fn check_weights(&self) -> Result<()> {
+        const RULES: [&str; 4] = ["blocks-of-weights", "int4-linear", "palette-blocks", "palette-scale"];
+        if self.profile != Profile::Ane {
+            return Ok(());
+        }
+        let findings = self.lint(Os::Ios18)?;
+        match findings.iter().find(|finding| RULES.contains(&finding.rule.id)) {
+            None => Ok(()),
+            Some(finding) => {
+                let (name, rule) = (self.weights.name, finding.rule);
+                let problem = format!("{name} is nothing for the Neural Engine: {} {}", rule.reason, rule.remedy);
+                Err(ConvertError::Options { option: "weights", problem })
+            }
+        }
+    }
+
     /// Converts into the folder `dest`, which appears complete or not at all. A converted model that is there already is
     /// replaced. What was written is decoded and compared with the source before it appears.
     ///
     /// # Errors
     /// If the disk is too full, a weight cannot be stored, `watch` says stop, or the system refuses.
     pub fn run(&self, dest: &Path, watch: &Watch) -> Result<Fidelity> {
+        self.check_weights()?;
         crate::finite::check(self.source, watch)?;
         let staging = staging::begin(dest, self.estimate.weight_bytes + SPARE_DISK)?;
         let stopped = |e: ConvertError| if watch.stop.load(Ordering::Relaxed) { ConvertError::Stopped } else { e };
         let manifest = self.write(staging.folder(), watch).map_err(stopped)?;
         let package = staging.folder().join(bundle::PACKAGE);
-        let fidelity = check(&package, DECODE, self.source, self.weights, watch)?;
+        let widths = profile::widths(self.profile, self.prefill);
+        let function = widths.keys().next().expect("each profile has a function");
+        let fidelity = check(&package, function, self.source, self.weights, watch)?;
         staging::commit(staging, &manifest)?;
         Ok(fidelity)
     }
@@ -203,13 +235,8 @@ impl<'s> Conversion<'s> {
             name: self.source.name(),
             context: self.estimate.context,
             weights: self.weights.name.to_owned(),
-            functions: BTreeMap::from([(DECODE.to_owned(), 1), (PREFILL.to_owned(), self.prefill)]),
-            roles: Roles {
-                tokens: "input_ids".into(),
-                positions: "cache_position".into(),
-                logits: "logits".into(),
-                cache: vec![CACHE.into()],
-            },
+            functions: profile::widths(self.profile, self.prefill),
+            roles: profile::roles(self.profile, c, self.estimate.context),
             source: SourceInfo {
                 format: match self.source.format() {
                     Format::Gguf => "gguf".into(),
@@ -226,71 +253,34 @@ impl<'s> Conversion<'s> {
     fn model(&self, watch: &Watch, source_sha256: &str) -> Result<Model> {
         let weights = Weights { scheme: self.weights, watch: watch.clone(), shared: Shared::default() };
         let mut functions = BTreeMap::new();
-        for (name, width) in [(DECODE, 1), (PREFILL, self.prefill)] {
-            let net = Net::new(self.source, &weights, width, self.estimate.context);
-            let mut function = (self.build)(net)?;
-            function.ports = ports(&function);
-            functions.insert(name.to_owned(), function);
+        for (name, width) in profile::widths(self.profile, self.prefill) {
+            let function = profile::build(self.profile, self.source, &weights, width, self.estimate.context)?;
+            functions.insert(name, function);
         }
         let c = self.source.config();
-        let user_defined = [
+        let mut user_defined = profile::metadata(self.profile, self.source);
+        user_defined.extend([
             ("anemone.context", self.estimate.context.to_string()),
             ("anemone.weights", self.weights.name.to_owned()),
             ("anemone.architecture", c.family.name.to_owned()),
             ("anemone.source.sha256", source_sha256.to_owned()),
             ("anemone.version", env!("CARGO_PKG_VERSION").to_owned()),
-        ];
+        ]);
         Ok(Model {
             specification_version: SPECIFICATION,
             program: Program { version: 1, functions, attributes: BTreeMap::new() },
-            default_function: Some(DECODE.to_owned()),
+            default_function: profile::default_function(self.profile),
             metadata: Metadata {
                 description: format!(
                     "{}: a language model whose key-value cache is state, for {} positions",
                     self.source.name(),
                     self.estimate.context
                 ),
-                user_defined: user_defined.map(|(k, v)| (k.to_owned(), v)).into(),
+                user_defined: user_defined.into_iter().map(|(k, v)| (k.to_owned(), v)).collect(),
                 ..Metadata::default()
             },
             ..Model::default()
         })
-    }
-}
-
-/// What the model description says of a function: its values of fixed shape as they are.
-fn ports(function: &Function) -> Ports {
-    let port = |name: &str, ty: &StaticType| Port {
-        name: name.to_owned(),
-        description: describe(name).to_owned(),
-        kind: PortKind::Array { dtype: ty.dtype, shape: PortShape::Fixed(ty.shape.to_vec()) },
-        optional: None,
-    };
-    let fixed = |id: anemone_mil::ValueId| {
-        let v = function.value(id);
-        v.ty.tensor().and_then(|t| t.to_static()).map(|t| port(&v.name, &t))
-    };
-    Ports {
-        inputs: function.inputs.iter().copied().filter_map(fixed).collect(),
-        outputs: function.body.outputs.iter().copied().filter_map(fixed).collect(),
-        states: function
-            .states()
-            .filter_map(|(_, name, ty)| {
-                Some(StatePort { name: name.to_owned(), description: CACHE_TEXT.to_owned(), ty: ty? })
-            })
-            .collect(),
-        ..Ports::default()
-    }
-}
-
-const CACHE_TEXT: &str = "The key-value cache: keys of all layers, then values of all layers.";
-
-fn describe(port: &str) -> &'static str {
-    match port {
-        "input_ids" => "Token ids. A call of fewer tokens than its width repeats the last one.",
-        "cache_position" => "The position of each token. A call of fewer tokens than its width repeats the last one.",
-        "logits" => "Scores of the token after the last one.",
-        _ => "",
     }
 }
 

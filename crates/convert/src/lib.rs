@@ -1,5 +1,6 @@
 //! Checkpoint (GGUF, safetensors) to a stateful Core ML package.
 
+mod ane;
 mod arch;
 mod block;
 mod check;
@@ -7,8 +8,10 @@ mod convert;
 pub mod dequantize;
 mod error;
 mod finite;
+mod gpu;
 pub mod lint;
 mod net;
+mod profile;
 pub mod quantize;
 pub mod source;
 mod staging;
@@ -17,6 +20,7 @@ pub mod tokenizer;
 pub use check::{Fidelity, MatrixFidelity};
 pub use convert::{Conversion, DECODE, DEFAULT_CONTEXT, DEFAULT_PREFILL, Estimate, Options, PREFILL};
 pub use error::{ConvertError, Result};
+pub use lint::Profile;
 pub use quantize::{SCHEMES, Scheme, Watch};
 pub use source::{Format, Source, Tensor};
 pub use tokenizer::{GenerationSettings, TokenizerFiles};

@@ -8,8 +8,8 @@ use anemone_mil::{Const, Function, Opset, TensorType, ValueId};
 
 use crate::error::{ConvertError, Result};
 use crate::quantize::Weights;
-use crate::source::Source;
 use crate::source::config::Config;
+use crate::source::{Source, Tensor};
 
 /// The operation set that packages are written for: iOS 18, macOS 15.
 pub(crate) const OPSET: Opset = Opset::CoreML8;
@@ -50,6 +50,12 @@ impl<'s> Net<'s> {
         self.f.ops(kind, name, args).map_err(|e| internal(&e))
     }
 
+    /// Adds an operation of one result whose type no inference can tell.
+    pub(crate) fn op_typed(&mut self, kind: &str, name: &str, args: &[(&str, Arg)], ty: TensorType) -> Result<ValueId> {
+        let results = self.f.ops_typed(kind, name, args, &[ty]).map_err(|e| internal(&e))?;
+        Ok(results[0])
+    }
+
     /// Writes a state.
     pub(crate) fn write_state(&mut self, name: &str, state: ValueId, data: ValueId) -> Result<()> {
         self.ops("write_state", name, &[("input", state.into()), ("data", data.into())]).map(drop)
@@ -65,13 +71,17 @@ impl<'s> Net<'s> {
 
     /// A matrix of the source, as the chosen weights store it; the same value for the same tensor.
     pub(crate) fn matrix(&mut self, tensor: &str) -> Result<ValueId> {
-        let t = self.source.tensor(tensor)?;
+        self.matrix_of(&self.source.tensor(tensor)?)
+    }
+
+    /// A matrix, as the chosen weights store it; the same value for the same name.
+    pub(crate) fn matrix_of(&mut self, t: &Tensor) -> Result<ValueId> {
         // Tied weights have one name in the source, and are one constant here.
         let key = t.name().to_owned();
         if let Some(&v) = self.made.get(&key) {
             return Ok(v);
         }
-        let v = self.weights.add(self, &t)?;
+        let v = self.weights.add(self, t)?;
         self.made.insert(key, v);
         Ok(v)
     }
@@ -81,12 +91,18 @@ impl<'s> Net<'s> {
         if let Some(&v) = self.made.get(tensor) {
             return Ok(v);
         }
-        let t = self.source.tensor(tensor)?;
-        let values = t.decode();
-        crate::quantize::check_half(t.name(), &values)?;
+        let values = self.halves(tensor, scale)?;
         let v = self.f.constant(tensor, Const::floats(DType::F16, &[values.len()], &values));
         self.made.insert(tensor.to_owned(), v);
         Ok(v)
+    }
+
+    /// The elements of a vector of the source, multiplied by `scale`, which half floats hold.
+    pub(crate) fn halves(&self, tensor: &str, scale: f64) -> Result<Vec<f32>> {
+        let t = self.source.tensor(tensor)?;
+        let values = t.decode();
+        crate::quantize::check_half(t.name(), &values)?;
+        Ok(values)
     }
 
     /// `x · weightᵀ`, with the bias if the model has one.

@@ -6,7 +6,10 @@ use std::time::{Duration, Instant};
 
 use anemone_cli::acquire::{Terminal, by_id};
 use anemone_cli::{numbers, units};
-use anemone_convert::{Conversion, DEFAULT_CONTEXT, Fidelity, Format, Options, SCHEMES, Scheme, Source, Watch};
+use anemone_convert::lint::Os;
+use anemone_convert::{
+    Conversion, DEFAULT_CONTEXT, Fidelity, Format, Options, Profile, SCHEMES, Scheme, Source, Watch,
+};
 use anemone_package::bundle;
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -22,6 +25,7 @@ use crate::{interrupt, terminal};
   anemone convert SmolLM2-135M-Instruct.Q8_0.gguf -o smollm2/
   anemone convert Llama-3.2-1B-Instruct/ -o llama/ --context 8192 --weights int8
   anemone convert hf:HuggingFaceTB/SmolLM2-360M-Instruct -o smollm2-360m/
+  anemone convert SmolLM2-135M-Instruct.Q8_0.gguf -o smollm2-ane/ --profile ane --weights int8
   anemone chat smollm2/
 
 DIR then holds model.mlpackage (functions `decode` and `prefill` over one state `kv_cache`), tokenizer.json, the chat \
@@ -54,6 +58,10 @@ pub(crate) struct Shape {
     /// Tokens per call of the function `prefill` [default: 64, or the context if that is less]
     #[arg(long, value_name = "N", value_parser = numbers::tokens, allow_negative_numbers = true)]
     pub(crate) prefill: Option<usize>,
+    /// The hardware that the package is meant for: portable, gpu (the interface of swift-transformers) or ane (the Neural
+    /// Engine) [default: portable]
+    #[arg(long, value_name = "PROFILE", value_parser = super::lint::profile)]
+    pub(crate) profile: Option<Profile>,
 }
 
 fn scheme(name: &str) -> Result<&'static Scheme, String> {
@@ -65,7 +73,12 @@ impl Shape {
     /// The options of the converter.
     pub(crate) fn options(&self) -> Options {
         let default = Options::default();
-        Options { context: self.context, weights: self.weights.unwrap_or(default.weights), prefill: self.prefill }
+        Options {
+            context: self.context,
+            weights: self.weights.unwrap_or(default.weights),
+            prefill: self.prefill,
+            profile: self.profile.unwrap_or(default.profile),
+        }
     }
 }
 
@@ -129,6 +142,11 @@ pub(crate) fn convert(path: &Path, folder: &Path, shape: &Shape, watch: &Watch, 
         units::bytes(estimate.weight_bytes),
         options.weights.name
     ));
+    let findings = conversion.lint(Os::Ios18)?;
+    let mut rules: Vec<&str> = findings.iter().map(|finding| finding.rule.id).collect();
+    rules.dedup();
+    let rules = if rules.is_empty() { String::new() } else { format!(" ({}); see `anemone lint`", rules.join(", ")) };
+    terminal::note(&format!("  lint     for profile {}: {}{rules}", options.profile, super::lint::summary(&findings)));
     let begin = Instant::now();
     let converted = std::thread::scope(|scope| {
         let work = scope.spawn(|| conversion.run(folder, watch));

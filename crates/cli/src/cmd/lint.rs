@@ -53,7 +53,8 @@ pub(crate) struct Arguments {
     explain: Option<String>,
 }
 
-fn profile(name: &str) -> Result<Profile, String> {
+/// The profile that an argument names.
+pub(crate) fn profile(name: &str) -> Result<Profile, String> {
     Profile::from_name(name).ok_or_else(|| "expected portable, gpu or ane".to_owned())
 }
 

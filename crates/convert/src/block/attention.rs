@@ -41,8 +41,8 @@ pub(crate) fn attention(net: &mut Net<'_>, x: ValueId, shared: Shared, layer: us
     let mut k = projection(net, x, kv_heads, norm, name, "k")?;
     let v = projection(net, x, kv_heads, QkNorm::None, name, "v")?;
     if let Some(rotation) = shared.rotations.of_layer(net, layer) {
-        q = rotate(net, q, rotation, &format!("{name}_q"))?;
-        k = rotate(net, k, rotation, &format!("{name}_k"))?;
+        q = rotate(net, q, rotation, 3, &format!("{name}_q"))?;
+        k = rotate(net, k, rotation, 3, &format!("{name}_k"))?;
     }
     write_columns(net, k, shared, layer, &format!("{name}_keys"))?;
     let cache = write_columns(net, v, shared, layers + layer, &format!("{name}_values"))?;
@@ -77,7 +77,14 @@ pub(crate) fn attention(net: &mut Net<'_>, x: ValueId, shared: Shared, layer: us
 }
 
 /// Queries, keys or values (`which`) of `x`, normed as `norm` says, split into heads: (1, heads, width, head size).
-fn projection(net: &mut Net<'_>, x: ValueId, heads: usize, norm: QkNorm, name: &str, which: &str) -> Result<ValueId> {
+pub(crate) fn projection(
+    net: &mut Net<'_>,
+    x: ValueId,
+    heads: usize,
+    norm: QkNorm,
+    name: &str,
+    which: &str,
+) -> Result<ValueId> {
     let (width, size) = (net.width, net.config().head_dim);
     let (tensor, norm_name) = (format!("{name}.{which}_proj"), format!("{name}.{which}_norm"));
     let mut y = net.linear(x, &tensor)?;

@@ -3,6 +3,7 @@
 //! The window is a matter of the mask alone: the cache keeps every position in every layer, so that a conversation can be
 //! rewound to any of them.
 
+use anemone_mil::build::Arg;
 use anemone_mil::types::DType;
 use anemone_mil::{Const, ValueId};
 
@@ -24,6 +25,11 @@ impl Masks {
         let mask = if window(net, layer).is_some() { self.window } else { self.full };
         mask.expect("there is a mask for each kind of layer that the model has")
     }
+
+    /// Each of them changed.
+    pub(crate) fn try_map(self, mut change: impl FnMut(ValueId) -> Result<ValueId>) -> Result<Self> {
+        Ok(Self { full: self.full.map(&mut change).transpose()?, window: self.window.map(&mut change).transpose()? })
+    }
 }
 
 /// How far back layer `layer` looks, where that is less than the context.
@@ -31,11 +37,21 @@ fn window(net: &Net<'_>, layer: usize) -> Option<usize> {
     net.config().window(layer).filter(|&window| window < net.context)
 }
 
-/// The masks of one call.
+/// The masks of one call over the whole cache.
 pub(crate) fn causal_masks(net: &mut Net<'_>, positions: ValueId) -> Result<Masks> {
-    let windows: Vec<Option<usize>> = (0..net.config().layers).map(|layer| window(net, layer)).collect();
     let all: Vec<i64> = (0..net.context as i64).collect();
     let all = net.f.constant("cache_positions", Const::ints(DType::I32, &[net.context], &all));
+    masks_over(net, all, positions, |n| int(n).into())
+}
+
+/// The masks of one call over the positions `all` of the cache; `number` gives a constant of the type of positions.
+pub(crate) fn masks_over(
+    net: &mut Net<'_>,
+    all: ValueId,
+    positions: ValueId,
+    number: impl Fn(usize) -> Arg,
+) -> Result<Masks> {
+    let windows: Vec<Option<usize>> = (0..net.config().layers).map(|layer| window(net, layer)).collect();
     let column = net.op("expand_dims", "position_column", &[("x", positions.into()), ("axes", [1].into())])?;
     let past = net.op("less_equal", "mask_past", &[("x", all.into()), ("y", column.into())])?;
     let full = match windows.contains(&None) {
@@ -43,7 +59,7 @@ pub(crate) fn causal_masks(net: &mut Net<'_>, positions: ValueId) -> Result<Mask
         false => None,
     };
     let Some(window) = windows.into_iter().flatten().next() else { return Ok(Masks { full, window: None }) };
-    let first = net.op("sub", "window_start", &[("x", column.into()), ("y", int(window).into())])?;
+    let first = net.op("sub", "window_start", &[("x", column.into()), ("y", number(window))])?;
     let near = net.op("greater", "window_near", &[("x", all.into()), ("y", first.into())])?;
     let visible = net.op("logical_and", "window_visible", &[("x", past.into()), ("y", near.into())])?;
     Ok(Masks { full, window: Some(additive(net, visible, "window_mask")?) })

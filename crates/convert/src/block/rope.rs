@@ -11,8 +11,8 @@ use crate::source::config::Rope;
 /// Cosines and sines of the positions of one call, each (width, rotated dimensions ÷ 2).
 #[derive(Clone, Copy)]
 pub(crate) struct Rotation {
-    cos: ValueId,
-    sin: ValueId,
+    pub(crate) cos: ValueId,
+    pub(crate) sin: ValueId,
     dimensions: usize,
 }
 
@@ -30,6 +30,11 @@ impl Rotations {
         let config = net.config();
         let local = self.local.filter(|_| config.sliding_layers.contains(layer));
         config.rotary_layers.contains(layer).then(|| local.unwrap_or(self.global))
+    }
+
+    /// Each of them changed.
+    pub(crate) fn try_map(self, mut change: impl FnMut(Rotation) -> Result<Rotation>) -> Result<Self> {
+        Ok(Self { global: change(self.global)?, local: self.local.map(change).transpose()? })
     }
 }
 
@@ -55,15 +60,16 @@ fn rotation(net: &mut Net<'_>, positions: ValueId, rope: &Rope, prefix: &str) ->
     Ok(Rotation { cos, sin, dimensions: rope.dimensions })
 }
 
-/// Rotates the last axis of `x` (1, heads, width, head size): the first half of the rotated dimensions against the second.
-pub(crate) fn rotate(net: &mut Net<'_>, x: ValueId, r: Rotation, name: &str) -> Result<ValueId> {
-    let size = *net.shape(x).last().expect("heads have a size");
+/// Rotates the axis `axis` of `x`, that of a head's elements: the first half of the rotated dimensions against the second.
+/// Cosines and sines must meet what is left of `x`.
+pub(crate) fn rotate(net: &mut Net<'_>, x: ValueId, r: Rotation, axis: usize, name: &str) -> Result<ValueId> {
+    let size = net.shape(x)[axis];
     let half = r.dimensions / 2;
     let mut sizes = vec![int(half), int(half)];
     if size > r.dimensions {
         sizes.push(int(size - r.dimensions));
     }
-    let axis = || (-1).into();
+    let axis = || int(axis).into();
     let parts = net.ops(
         "split",
         &format!("{name}_parts"),

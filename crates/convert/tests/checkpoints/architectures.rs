@@ -6,6 +6,7 @@ mod run;
 
 use std::path::{Path, PathBuf};
 
+use anemone_convert::lint::{Os, Profile};
 use anemone_convert::source::family::{Activation, FAMILIES, QkNorm};
 use anemone_convert::{Conversion, Options, Source, Watch};
 use half::f16;
@@ -58,9 +59,9 @@ fn deviation(logits: &[Vec<f32>]) -> f32 {
     (all.iter().map(|l| (l - mean).powi(2)).sum::<f32>() / all.len() as f32).sqrt()
 }
 
-fn convert(source: &Source, context: usize) -> Model {
+fn convert(source: &Source, context: usize, profile: Profile) -> Model {
     let dest = tempfile::tempdir().unwrap();
-    let options = Options { context: Some(context), prefill: Some(PREFILL), ..Options::default() };
+    let options = Options { context: Some(context), prefill: Some(PREFILL), profile, ..Options::default() };
     Conversion::new(source, &options).unwrap().run(dest.path(), &Watch::default()).unwrap();
     Model::open(dest.path(), PREFILL)
 }
@@ -82,8 +83,8 @@ fn worst(model: &Model, golden: &Golden, pieces: &[usize]) -> (f32, usize) {
 
 /// Converts, and compares every position by `decode`, and the last of every piece by `prefill` and both in turns.
 #[track_caller]
-fn same_as_pytorch(source: &Source, name: &str, golden: &Golden, context: usize) {
-    let model = convert(source, context);
+fn same_as_pytorch(source: &Source, name: &str, golden: &Golden, context: usize, profile: Profile) {
+    let model = convert(source, context, profile);
     let n = golden.tokens.len();
     let mut uneven = vec![5, PREFILL - 5];
     uneven.extend((PREFILL..n).step_by(PREFILL).map(|start| PREFILL.min(n - start)));
@@ -96,7 +97,20 @@ fn same_as_pytorch(source: &Source, name: &str, golden: &Golden, context: usize)
 #[track_caller]
 fn from_folder(name: &str) {
     let source = Source::open(folder(name)).unwrap();
-    same_as_pytorch(&source, name, &Golden::read(name, ""), CONTEXT);
+    same_as_pytorch(&source, name, &Golden::read(name, ""), CONTEXT, Profile::Portable);
+}
+
+/// As the Neural Engine takes it, in which the linter finds nothing.
+#[track_caller]
+fn for_the_neural_engine(name: &str) {
+    let source = Source::open(folder(name)).unwrap();
+    let options = Options { context: Some(CONTEXT), prefill: Some(32), profile: Profile::Ane, ..Options::default() };
+    let findings = Conversion::new(&source, &options).unwrap().lint(Os::Ios18).unwrap();
+    // The vocabularies of the goldens are no multiples of 32.
+    let findings = findings.iter().filter(|finding| finding.rule.id != "input-alignment");
+    let found: Vec<String> = findings.map(|f| format!("{} {}: {}", f.rule.id, f.place, f.message)).collect();
+    assert!(found.is_empty(), "{name}: {found:#?}");
+    same_as_pytorch(&source, &format!("{name} channels first"), &Golden::read(name, ""), CONTEXT, Profile::Ane);
 }
 
 #[track_caller]
@@ -105,7 +119,7 @@ fn from_gguf(name: &str) {
     let path = temporary.path().join("model.gguf");
     std::fs::write(&path, gguf_of(name).build()).unwrap();
     let source = Source::open(&path).unwrap();
-    same_as_pytorch(&source, &format!("{name} from GGUF"), &Golden::read(name, ""), CONTEXT);
+    same_as_pytorch(&source, &format!("{name} from GGUF"), &Golden::read(name, ""), CONTEXT, Profile::Portable);
 }
 
 macro_rules! cases {
@@ -115,6 +129,10 @@ macro_rules! cases {
             #[test]
             fn folder() {
                 super::from_folder(stringify!($name));
+            }
+            #[test]
+            fn ane() {
+                super::for_the_neural_engine(stringify!($name));
             }
             cases!(@gguf $name $($form)?);
         })*
@@ -210,7 +228,7 @@ fn changed(name: &str, change: impl Fn(&str, f32) -> f32) -> tempfile::TempDir {
 #[test]
 fn in_short_contexts_longrope_is_another() {
     let source = Source::open(folder("phi3_long")).unwrap();
-    same_as_pytorch(&source, "phi3_long in short", &Golden::read("phi3_long", "short."), 32);
+    same_as_pytorch(&source, "phi3_long in short", &Golden::read("phi3_long", "short."), 32, Profile::Portable);
 }
 
 #[test]

@@ -1,0 +1,106 @@
+//! The decoder as the Neural Engine takes it: channels first.
+//!
+//! - Activations are (1, channels, 1, tokens) and layers of weights are 1×1 convolutions.
+//! - Attention is spelled out for each key-value head; masks are finite; norms divide before they square.
+//! - One state holds the cache: (layers · 2 · key-value heads, 1, context, head size), the keys of a layer before its values,
+//!   rows padded with zeros to a power of two of at least 32. All its axes but the first are then powers of two.
+//! - The vocabulary is split, so that no axis exceeds 16384.
+//! - Positions become masks, angles and places in the cache before the first layer, on the CPU; nothing leaves the Neural
+//!   Engine after that.
+//!
+//! What each of these is for is said by the rules of [`lint`](crate::lint).
+
+use anemone_mil::types::{DType, StaticType};
+use anemone_mil::{Function, ValueId};
+
+use crate::block::attention::columns;
+use crate::block::mask::causal_masks;
+use crate::block::norm::Scale;
+use crate::block::rope::rotations;
+use crate::error::Result;
+use crate::net::{CACHE, Net};
+use crate::source::config::Config;
+use crate::source::family::Activation;
+
+mod attention;
+mod channels;
+mod head;
+mod norm;
+mod weights;
+
+use attention::{Shared, attention};
+use channels::{columns_of_angles, masks_of_heads};
+use norm::rms_norm;
+
+pub(crate) fn build(mut net: Net<'_>) -> Result<Function> {
+    let logits = logits(&mut net)?;
+    let mut function = net.finish(&[logits]);
+    weights::give_four_axes(&mut function)?;
+    Ok(function)
+}
+
+/// The cache of a model.
+pub(crate) fn cache_type(config: &Config, context: usize) -> StaticType {
+    StaticType::new(DType::F16, &[2 * config.layers * config.kv_heads, 1, context, row_size(config.head_dim)])
+}
+
+/// Elements of a row of the cache: a head, padded.
+fn row_size(head_dim: usize) -> usize {
+    head_dim.next_power_of_two().max(32)
+}
+
+fn logits(net: &mut Net<'_>) -> Result<ValueId> {
+    let (width, config) = (net.width, net.config());
+    let shape = &config.family.layer;
+    let ids = net.input("input_ids", DType::I32, &[1, width]);
+    let positions = net.input("cache_position", DType::I32, &[width]);
+    let cache = net.f.state(CACHE, &cache_type(config, net.context));
+    let (start, stop) = columns(net, positions)?;
+    let masks = causal_masks(net, positions)?;
+    let masks = masks_of_heads(net, masks)?;
+    let rotations = rotations(net, positions)?;
+    let angles = columns_of_angles(net, rotations)?;
+    let shared = Shared { cache, start, stop, masks, angles };
+
+    // Of what is added up over the layers, and of what is added to it.
+    let residual = config.residual_scale;
+    let (from, to) = (Scale { input: residual, ..Scale::NONE }, Scale { output: residual, ..Scale::NONE });
+    let mut x = head::embedding(net, ids)?;
+    for layer in 0..config.layers {
+        let name = format!("model.layers.{layer}");
+        let read = norm(net, x, &name, shape.before_attention, from)?;
+        let attended = attention(net, read, &shared, layer, &format!("{name}.self_attn"))?;
+        let attended = norm(net, attended, &name, shape.after_attention, to)?;
+        x = net.op("add", &format!("{name}_attended"), &[("x", x.into()), ("y", attended.into())])?;
+        let read = norm(net, x, &name, shape.before_mlp, from)?;
+        let fed = gated_mlp(net, read, &format!("{name}.mlp"))?;
+        let fed = norm(net, fed, &name, shape.after_mlp, to)?;
+        x = net.op("add", &format!("{name}_fed"), &[("x", x.into()), ("y", fed.into())])?;
+    }
+    let last = head::last_token(net, x, positions)?;
+    let normed = rms_norm(net, last, "model.norm", from)?;
+    head::logits(net, normed)
+}
+
+/// The norm called `norm` in layer `layer`, where the family has one.
+fn norm(net: &mut Net<'_>, x: ValueId, layer: &str, norm: Option<&str>, scale: Scale) -> Result<ValueId> {
+    norm.map_or(Ok(x), |norm| rms_norm(net, x, &format!("{layer}.{norm}"), scale))
+}
+
+/// The gated feed-forward part; `silu` is spelled with `sigmoid`.
+fn gated_mlp(net: &mut Net<'_>, x: ValueId, name: &str) -> Result<ValueId> {
+    let gate = channels::linear(net, x, &format!("{name}.gate_proj"))?;
+    let up = channels::linear(net, x, &format!("{name}.up_proj"))?;
+    let active = match net.config().family.layer.activation {
+        Activation::Silu => {
+            let sigmoid = net.op("sigmoid", &format!("{name}_sigmoid"), &[("x", gate.into())])?;
+            net.op("mul", &format!("{name}_silu"), &[("x", gate.into()), ("y", sigmoid.into())])?
+        }
+        Activation::GeluTanh => {
+            let args = [("x", gate.into()), ("mode", "TANH_APPROXIMATION".into())];
+            net.op("gelu", &format!("{name}_gelu"), &args)?
+        }
+    };
+    let gated = net.op("mul", &format!("{name}_gated"), &[("x", active.into()), ("y", up.into())])?;
+    channels::linear(net, gated, &format!("{name}.down_proj"))
+}
