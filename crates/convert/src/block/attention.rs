@@ -41,8 +41,8 @@ pub(crate) fn attention(net: &mut Net<'_>, x: ValueId, shared: Shared, layer: us
     let mut k = projection(net, x, kv_heads, norm, name, "k")?;
     let v = projection(net, x, kv_heads, QkNorm::None, name, "v")?;
     if let Some(rotation) = shared.rotations.of_layer(net, layer) {
-        q = rotate(net, q, rotation, 3, &format!("{name}_q"))?;
-        k = rotate(net, k, rotation, 3, &format!("{name}_k"))?;
+        q = rotate(net, q, rotation, -1, &format!("{name}_q"))?;
+        k = rotate(net, k, rotation, -1, &format!("{name}_k"))?;
     }
     write_columns(net, k, shared, layer, &format!("{name}_keys"))?;
     let cache = write_columns(net, v, shared, layers + layer, &format!("{name}_values"))?;

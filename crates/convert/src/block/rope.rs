@@ -60,16 +60,17 @@ fn rotation(net: &mut Net<'_>, positions: ValueId, rope: &Rope, prefix: &str) ->
     Ok(Rotation { cos, sin, dimensions: rope.dimensions })
 }
 
-/// Rotates the axis `axis` of `x`, that of a head's elements: the first half of the rotated dimensions against the second.
+/// Rotates the axis `axis` of `x` (-1 is the last), that of a head's elements: the first half of the rotated dimensions against the second.
 /// Cosines and sines must meet what is left of `x`.
-pub(crate) fn rotate(net: &mut Net<'_>, x: ValueId, r: Rotation, axis: usize, name: &str) -> Result<ValueId> {
-    let size = net.shape(x)[axis];
+pub(crate) fn rotate(net: &mut Net<'_>, x: ValueId, r: Rotation, axis: i32, name: &str) -> Result<ValueId> {
+    let shape = net.shape(x);
+    let size = shape[usize::try_from(axis).unwrap_or(shape.len() - 1)];
     let half = r.dimensions / 2;
     let mut sizes = vec![int(half), int(half)];
     if size > r.dimensions {
         sizes.push(int(size - r.dimensions));
     }
-    let axis = || int(axis).into();
+    let axis = || axis.into();
     let parts = net.ops(
         "split",
         &format!("{name}_parts"),

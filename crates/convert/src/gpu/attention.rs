@@ -36,8 +36,8 @@ pub(super) fn attention(net: &mut Net<'_>, x: ValueId, shared: &Shared, layer: u
     let mut k = projection(net, x, kv_heads, norm, name, "k")?;
     let v = projection(net, x, kv_heads, QkNorm::None, name, "v")?;
     if let Some(rotation) = shared.rotations.of_layer(net, layer) {
-        q = rotate(net, q, rotation, 3, &format!("{name}_q"))?;
-        k = rotate(net, k, rotation, 3, &format!("{name}_k"))?;
+        q = rotate(net, q, rotation, -1, &format!("{name}_q"))?;
+        k = rotate(net, k, rotation, -1, &format!("{name}_k"))?;
     }
     let keys = write(net, k, shared.keys, shared, layer, &format!("{name}_keys"))?;
     let values = write(net, v, shared.values, shared, layer, &format!("{name}_values"))?;
@@ -120,7 +120,9 @@ fn past(net: &mut Net<'_>, cache: ValueId, shared: &Shared, layer: usize, name: 
     let after = net.f.constant(&format!("{name}_end_after"), [int(size)].into());
     let args = [("values", [before, shared.stop, after].into()), ("axis", 0.into()), ("interleave", false.into())];
     let end = net.op("concat", &format!("{name}_end"), &args)?;
-    let args = [("x", whole.into()), ("begin", [0, 0, 0, 0].into()), ("end", end.into())];
+    // Said once more by the mask, for readers that know no constant inside of `end`.
+    let all = [true, true, false, true].into();
+    let args = [("x", whole.into()), ("begin", [0, 0, 0, 0].into()), ("end", end.into()), ("end_mask", all)];
     let ty = TensorType::fixed(DType::F16, &[1, kv_heads, shared.extent, size]);
     let past = net.op_typed("slice_by_index", name, &args, ty)?;
     if heads == kv_heads {
