@@ -289,7 +289,7 @@ fn the_goldens_notice_every_peculiarity() {
         std::fs::write(temporary.path().join("config.json"), config.to_string()).unwrap();
         std::fs::write(temporary.path().join("model.safetensors"), read("model.safetensors")).unwrap();
         let golden = Golden::read(name, "");
-        let model = convert(&Source::open(temporary.path()).unwrap(), CONTEXT);
+        let model = convert(&Source::open(temporary.path()).unwrap(), CONTEXT, Profile::Portable);
         let (off, _) = worst(&model, &golden, &vec![1; golden.tokens.len()]);
         assert!(off > 2.0 * TOLERANCE, "{name} with {change}: off by {off} deviations only");
     }
