@@ -180,8 +180,8 @@ fn in_half_floats() {
     let count = 9;
     for name in NAMES {
         let golden = Golden::read(name, "");
-        let (logits, overflows) =
-            convert(&Source::open(folder(name)).unwrap(), CONTEXT).feed_half(&golden.tokens[..count]);
+        let (logits, overflows) = convert(&Source::open(folder(name)).unwrap(), CONTEXT, Profile::Portable)
+            .feed_half(&golden.tokens[..count]);
         assert_eq!(overflows, [""; 0], "{name}");
         let off = furthest(&logits, &golden.logits[..count]);
         assert!(off <= 4.0 * TOLERANCE, "{name}: off by {off} deviations");
@@ -196,7 +196,7 @@ fn sums_beyond_half_floats() {
             if name.contains("layernorm") && name.contains("post_") { 20_000.0 * (1.0 + value) - 1.0 } else { value }
         };
         let temporary = changed(name, grow);
-        let model = convert(&Source::open(temporary.path()).unwrap(), CONTEXT);
+        let model = convert(&Source::open(temporary.path()).unwrap(), CONTEXT, Profile::Portable);
         let tokens = &Golden::read(name, "").tokens[..8];
         let (halves, overflows) = model.feed_half(tokens);
         assert_eq!(overflows, [""; 0], "{name}");
@@ -305,7 +305,7 @@ fn what_the_runtime_does_in_one_step() {
         let norms = [layer.before_attention, layer.after_attention, layer.before_mlp, layer.after_mlp];
         let of_qk = if layer.qk_norm == QkNorm::None { 0 } else { 2 };
         let expected_norms = 1 + config.layers * (norms.iter().flatten().count() + of_qk);
-        for steps in convert(&source, CONTEXT).steps() {
+        for steps in convert(&source, CONTEXT, Profile::Portable).steps() {
             let count = |kind: &str| steps.get(kind).copied().unwrap_or(0);
             assert_eq!(count("rms_norm"), expected_norms, "{name}: {steps:?}");
             if config.attention_softcap.is_none() {
