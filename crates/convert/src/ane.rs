@@ -15,7 +15,6 @@ use anemone_mil::{Function, ValueId};
 
 use crate::block::attention::columns;
 use crate::block::mask::causal_masks;
-use crate::block::norm::Scale;
 use crate::block::rope::rotations;
 use crate::error::Result;
 use crate::net::{CACHE, Net};
@@ -62,28 +61,27 @@ fn logits(net: &mut Net<'_>) -> Result<ValueId> {
     let angles = columns_of_angles(net, rotations)?;
     let shared = Shared { cache, start, stop, masks, angles };
 
-    // Of what is added up over the layers, and of what is added to it.
+    // What is added up over the layers is kept multiplied by this; what is added comes so out of the norms.
     let residual = config.residual_scale;
-    let (from, to) = (Scale { input: residual, ..Scale::NONE }, Scale { output: residual, ..Scale::NONE });
     let mut x = head::embedding(net, ids)?;
     for layer in 0..config.layers {
         let name = format!("model.layers.{layer}");
-        let read = norm(net, x, &name, shape.before_attention, from)?;
+        let read = norm(net, x, &name, shape.before_attention, residual)?;
         let attended = attention(net, read, &shared, layer, &format!("{name}.self_attn"))?;
-        let attended = norm(net, attended, &name, shape.after_attention, to)?;
+        let attended = norm(net, attended, &name, shape.after_attention, 1.0)?;
         x = net.op("add", &format!("{name}_attended"), &[("x", x.into()), ("y", attended.into())])?;
-        let read = norm(net, x, &name, shape.before_mlp, from)?;
+        let read = norm(net, x, &name, shape.before_mlp, residual)?;
         let fed = gated_mlp(net, read, &format!("{name}.mlp"))?;
-        let fed = norm(net, fed, &name, shape.after_mlp, to)?;
+        let fed = norm(net, fed, &name, shape.after_mlp, 1.0)?;
         x = net.op("add", &format!("{name}_fed"), &[("x", x.into()), ("y", fed.into())])?;
     }
     let last = head::last_token(net, x, positions)?;
-    let normed = rms_norm(net, last, "model.norm", from)?;
+    let normed = rms_norm(net, last, "model.norm", residual)?;
     head::logits(net, normed)
 }
 
 /// The norm called `norm` in layer `layer`, where the family has one.
-fn norm(net: &mut Net<'_>, x: ValueId, layer: &str, norm: Option<&str>, scale: Scale) -> Result<ValueId> {
+fn norm(net: &mut Net<'_>, x: ValueId, layer: &str, norm: Option<&str>, scale: f64) -> Result<ValueId> {
     norm.map_or(Ok(x), |norm| rms_norm(net, x, &format!("{layer}.{norm}"), scale))
 }
 

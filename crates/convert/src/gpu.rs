@@ -12,7 +12,7 @@ use anemone_mil::{Function, TensorType, ValueId};
 use crate::block::embedding::embedding;
 use crate::block::mask::masks_over;
 use crate::block::mlp::gated_mlp;
-use crate::block::norm::{Scale, rms_norm};
+use crate::block::norm::rms_norm;
 use crate::block::rope::rotations;
 use crate::block::softcap::softcap;
 use crate::error::Result;
@@ -71,22 +71,21 @@ fn logits(net: &mut Net<'_>, extent: usize) -> Result<ValueId> {
     let rotations = rotations(net, positions)?;
     let shared = Shared { keys, values, start, stop, extent, masks, rotations };
 
-    // Of what is added up over the layers, and of what is added to it.
+    // What is added up over the layers is kept multiplied by this; what is added comes so out of the norms.
     let residual = config.residual_scale;
-    let (from, to) = (Scale { input: residual, ..Scale::NONE }, Scale { output: residual, ..Scale::NONE });
     let mut x = embedding(net, ids)?;
     for layer in 0..config.layers {
         let name = format!("model.layers.{layer}");
-        let read = norm(net, x, &name, shape.before_attention, from)?;
+        let read = norm(net, x, &name, shape.before_attention, residual)?;
         let attended = attention(net, read, &shared, layer, &format!("{name}.self_attn"))?;
-        let attended = norm(net, attended, &name, shape.after_attention, to)?;
+        let attended = norm(net, attended, &name, shape.after_attention, 1.0)?;
         x = net.op("add", &format!("{name}_attended"), &[("x", x.into()), ("y", attended.into())])?;
-        let read = norm(net, x, &name, shape.before_mlp, from)?;
+        let read = norm(net, x, &name, shape.before_mlp, residual)?;
         let fed = gated_mlp(net, read, &format!("{name}.mlp"))?;
-        let fed = norm(net, fed, &name, shape.after_mlp, to)?;
+        let fed = norm(net, fed, &name, shape.after_mlp, 1.0)?;
         x = net.op("add", &format!("{name}_fed"), &[("x", x.into()), ("y", fed.into())])?;
     }
-    let normed = rms_norm(net, x, "model.norm", from)?;
+    let normed = rms_norm(net, x, "model.norm", residual)?;
     let head = net.matrix("lm_head.weight")?;
     let name = if config.logit_softcap.is_some() { "logits_uncapped" } else { "logits" };
     let logits = net.op("linear", name, &[("x", normed.into()), ("weight", head.into())])?;
@@ -97,7 +96,7 @@ fn logits(net: &mut Net<'_>, extent: usize) -> Result<ValueId> {
 }
 
 /// The norm called `norm` in layer `layer`, where the family has one.
-fn norm(net: &mut Net<'_>, x: ValueId, layer: &str, norm: Option<&str>, scale: Scale) -> Result<ValueId> {
+fn norm(net: &mut Net<'_>, x: ValueId, layer: &str, norm: Option<&str>, scale: f64) -> Result<ValueId> {
     norm.map_or(Ok(x), |norm| rms_norm(net, x, &format!("{layer}.{norm}"), scale))
 }
 

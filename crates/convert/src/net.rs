@@ -91,14 +91,14 @@ impl<'s> Net<'s> {
         if let Some(&v) = self.made.get(tensor) {
             return Ok(v);
         }
-        let values = self.halves(tensor, scale)?;
+        let values = self.halves(tensor)?;
         let v = self.f.constant(tensor, Const::floats(DType::F16, &[values.len()], &values));
         self.made.insert(tensor.to_owned(), v);
         Ok(v)
     }
 
-    /// The elements of a vector of the source, multiplied by `scale`, which half floats hold.
-    pub(crate) fn halves(&self, tensor: &str, scale: f64) -> Result<Vec<f32>> {
+    /// The elements of a vector of the source, which half floats hold.
+    pub(crate) fn halves(&self, tensor: &str) -> Result<Vec<f32>> {
         let t = self.source.tensor(tensor)?;
         let values = t.decode();
         crate::quantize::check_half(t.name(), &values)?;

@@ -7,7 +7,6 @@ use super::channels::linear;
 use super::norm::{head_norm, rms_norm};
 use super::row_size;
 use crate::block::mask::Masks;
-use crate::block::norm::Scale;
 use crate::block::rope::{Rotation, Rotations, rotate};
 use crate::block::softcap::softcap;
 use crate::error::Result;
@@ -93,7 +92,7 @@ fn query_or_key(
     let (size, width) = (net.config().head_dim, net.width);
     let mut y = linear(net, x, &tensor)?;
     if norm == QkNorm::Whole {
-        y = rms_norm(net, y, &norm_name, Scale::NONE)?;
+        y = rms_norm(net, y, &norm_name, 1.0)?;
     }
     y = net.reshape(y, &format!("{tensor}_heads"), &[1, heads, size, width])?;
     if norm == QkNorm::Heads {

@@ -13,7 +13,7 @@ use crate::net::Net;
 pub(super) fn linear(net: &mut Net<'_>, x: ValueId, tensor: &str) -> Result<ValueId> {
     let weight = net.matrix(&format!("{tensor}.weight"))?;
     let bias = match net.config().has_bias(tensor) {
-        true => Some(net.vector(&format!("{tensor}.bias"), 1.0)?),
+        true => Some(net.vector(&format!("{tensor}.bias"))?),
         false => None,
     };
     convolution(net, x, weight, bias, tensor)
@@ -41,9 +41,9 @@ pub(super) fn convolution(
     net.op_typed("conv", name, &args, TensorType::fixed(DType::F16, &[1, outputs, 1, tokens]))
 }
 
-/// A vector of the source in half floats, multiplied by `scale`, its elements along the axis of `shape` that is 0.
-pub(super) fn vector(net: &mut Net<'_>, tensor: &str, shape: &[usize; 4], scale: f64) -> Result<ValueId> {
-    let values = net.halves(tensor, scale)?;
+/// A vector of the source in half floats, its elements along the axis of `shape` that is 0.
+pub(super) fn vector(net: &mut Net<'_>, tensor: &str, shape: &[usize; 4]) -> Result<ValueId> {
+    let values = net.halves(tensor)?;
     let shape = shape.map(|n| if n == 0 { values.len() } else { n });
     Ok(net.f.constant(tensor, Const::floats(DType::F16, &shape, &values)))
 }

@@ -3,22 +3,21 @@
 use anemone_mil::ValueId;
 
 use super::channels::vector;
-use crate::block::norm::Scale;
 use crate::error::Result;
 use crate::net::Net;
 
 /// The smallest magnitude that is divided by.
 const TINY: f32 = 1e-4;
 
-/// Norms `x` (1, channels, 1, tokens).
-pub(super) fn rms_norm(net: &mut Net<'_>, x: ValueId, name: &str, scale: Scale) -> Result<ValueId> {
-    let weight = vector(net, &format!("{name}.weight"), &[1, 0, 1, 1], scale.output)?;
-    scaled(net, x, weight, 1, scale.input, name)
+/// Norms `x` (1, channels, 1, tokens), which is kept multiplied by `scale`.
+pub(super) fn rms_norm(net: &mut Net<'_>, x: ValueId, name: &str, scale: f64) -> Result<ValueId> {
+    let weight = vector(net, &format!("{name}.weight"), &[1, 0, 1, 1])?;
+    scaled(net, x, weight, 1, scale, name)
 }
 
 /// Norms each head of `x` (1, heads, head size, tokens).
 pub(super) fn head_norm(net: &mut Net<'_>, x: ValueId, name: &str) -> Result<ValueId> {
-    let weight = vector(net, &format!("{name}.weight"), &[1, 1, 0, 1], 1.0)?;
+    let weight = vector(net, &format!("{name}.weight"), &[1, 1, 0, 1])?;
     scaled(net, x, weight, 2, 1.0, name)
 }
 
