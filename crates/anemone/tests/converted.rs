@@ -214,6 +214,10 @@ fn packed_weights_are_kept_and_a_second_start_gives_the_same_bits() {
         let bound = if scheme.starts_with("int4") { 0.12 } else { 0.01 };
         assert!(worst < bound && fidelity.matrices.len() == 2 + 2 * 7, "{scheme}: {worst}");
 
+        if scheme.starts_with("int4") {
+            // So few bytes are not worth a file.
+            continue;
+        }
         let packed = dest.path().join("packed");
         let logits = || {
             let options = ModelOptions { packed: Some(packed.clone()), ..options() };
