@@ -327,7 +327,8 @@ fn in_every_form_of_weights() {
         let source = Source::open(folder(name)).unwrap();
         for weights in SCHEMES {
             let dest = tempfile::tempdir().unwrap();
-            let options = Options { context: Some(CONTEXT), prefill: Some(PREFILL), weights, ..Options::default() };
+            let usual = Options { context: Some(CONTEXT), prefill: Some(PREFILL), ..Options::default() };
+            let options = Options { weights, ..usual };
             Conversion::new(&source, &options).unwrap().run(dest.path(), &Watch::default()).unwrap();
             let tokens = Golden::read(name, "").tokens;
             let logits = Model::open(dest.path(), PREFILL).feed(&tokens[..PREFILL], &[PREFILL]);
