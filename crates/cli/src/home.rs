@@ -275,7 +275,7 @@ mod tests {
             |kind: io::ErrorKind, path: &str| Error::new(io::Error::from(kind)).context(format!("cannot open {path}"));
         let advised = |error| causes::told(&home.advise(error)).contains("ANEMONE_HOME");
         assert!(advised(io(io::ErrorKind::PermissionDenied, "/var/lib/models/tmp/x.lock")));
-        assert!(!advised(io(io::ErrorKind::PermissionDenied, "/home/ada/model.gguf")));
+        assert!(!advised(io(io::ErrorKind::PermissionDenied, "/srv/ada/model.gguf")));
         assert!(!advised(io(io::ErrorKind::NotFound, "/var/lib/models/tmp/x.lock")));
         assert!(advised(ConvertError::DiskFull { path: home.models(), needed: 2, free: 1 }.into()));
     }
