@@ -77,7 +77,6 @@ pub(super) fn with_state(
         // SAFETY: the name is one of the description's. The handler is called before this returns, so it may borrow; no
         // prediction on this state runs, since those take the state exclusively.
         unsafe { state.getMultiArrayForStateNamed_handler(&NSString::from_str(name), &block) };
-        drop(block);
         once.result().unwrap_or_else(|| Err(absent("state", name)))
     })
 }
@@ -107,7 +106,6 @@ pub(super) fn read(array: &MLMultiArray, visit: &mut dyn FnMut(View<'_>) -> Resu
         let block = StackBlock::new(|start: NonNull<c_void>, bytes: NSInteger| once.call((start, bytes)));
         // SAFETY: the handler is called before this returns, so it may borrow.
         unsafe { array.getBytesWithHandler(&block) };
-        drop(block);
         once.result().unwrap_or_else(|| Err(absent("memory", "array")))
     })
 }
@@ -131,7 +129,6 @@ pub(super) fn write(array: &MLMultiArray, visit: &mut dyn FnMut(ViewMut<'_>) -> 
         });
         // SAFETY: the handler is called before this returns, so it may borrow.
         unsafe { array.getMutableBytesWithHandler(&block) };
-        drop(block);
         once.result().unwrap_or_else(|| Err(absent("memory", "array")))
     })
 }

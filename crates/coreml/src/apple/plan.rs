@@ -85,8 +85,8 @@ fn one(plan: &MLComputePlan, operation: &MLModelStructureProgramOperation) -> Pl
         )
     };
     let kind_of = |d: &ProtocolObject<dyn MLComputeDeviceProtocol>| device(d).kind;
-    // SAFETY: getters.
     let (preferred, supported) = match &usage {
+        // SAFETY: getters.
         Some(usage) => unsafe { (Some(usage.preferredComputeDevice()), Some(usage.supportedComputeDevices())) },
         None => (None, None),
     };
