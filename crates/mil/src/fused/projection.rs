@@ -80,7 +80,7 @@ impl Op for Projection {
     }
 
     fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
-        let roles = Roles { x: X, weights: WEIGHT, biases: BIAS, added: Some(ADDED) };
+        let roles = Roles { x: X, weights: WEIGHT, biases: Some(BIAS), added: Some(ADDED) };
         Some(Box::new(Lowered::new(roles, x)?))
     }
 

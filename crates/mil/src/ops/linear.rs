@@ -63,7 +63,7 @@ impl Op for Linear {
     }
 
     fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
-        let roles = Roles { x: X, weights: WEIGHT, biases: BIAS, added: None };
+        let roles = Roles { x: X, weights: WEIGHT, biases: Some(BIAS), added: None };
         Some(Box::new(Lowered::new(roles, x)?))
     }
 

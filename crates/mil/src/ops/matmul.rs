@@ -5,10 +5,13 @@
 use smallvec::smallvec;
 
 use crate::case::Case;
+use crate::lower::{Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
 use crate::ops::support::broadcast::{broadcast, runs};
 use crate::ops::support::dims;
+use crate::ops::support::matrix::Matrix;
 use crate::ops::support::number::{Number, add_scaled, dot};
+use crate::ops::support::products::{Lowered, Roles};
 use crate::tensor::{Data, DataMut, Tensor};
 use crate::types::{Class, DType, Opset};
 
@@ -146,6 +149,23 @@ impl Op for Matmul {
             (Data::I32(a), Data::I32(b), DataMut::I32(r)) => product.batches(x, a, b, r),
             _ => Err(dims::class_mismatch()),
         }
+    }
+
+    fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
+        // Rows with a constant matrix.
+        let operands: &dyn Operands = x;
+        let turned_x = operands.shape(X).len() > 1 && operands.bool_or(TRANSPOSE_X, false).ok()?;
+        if turned_x || operands.shape(X).is_empty() {
+            return None;
+        }
+        let weight = x.packed_at(Y, 0)?;
+        let matrix = if operands.bool_or(TRANSPOSE_Y, false).ok()? {
+            (weight.ty().shape.len() == 2).then(|| Matrix::new(&weight, x.pack_cache()))??
+        } else {
+            Matrix::turned(&weight, x.pack_cache())?
+        };
+        let roles = Roles { x: X, weights: Y, biases: None, added: None };
+        Some(Box::new(Lowered::of(roles, smallvec![matrix], x)))
     }
 
     fn cases(&self) -> Vec<Case> {

@@ -79,12 +79,42 @@ impl Matrix {
         }
     }
 
-    /// In the floating type that holds every element: half floats if they all are, else single ones.
+    /// Packs the transpose of a constant of rank 2, in floats, or takes it from the cache.
+    #[must_use]
+    pub fn turned(packed: &Packed, cache: &PackCache) -> Option<Arc<Self>> {
+        let &[k, rows] = packed.ty().shape.as_slice() else { return None };
+        if rows == 0 || k == 0 || !packed.ty().dtype.is_float() {
+            return None;
+        }
+        let make = || {
+            let mut stored = vec![0.0; rows * k];
+            packed.decode(0..rows * k, &mut stored);
+            let column = |r: usize| stored[r..].iter().step_by(rows).copied();
+            Self::floats((0..rows).flat_map(column).collect(), packed.ty().dtype, rows, k)
+        };
+        let source = match packed {
+            Packed::Plain(t) => &t.bytes,
+            Packed::Compressed(c) => match c.form() {
+                Form::Scaled { data, .. } => &data.bytes,
+                Form::Palette { indices, .. } => &indices.bytes,
+                Form::Other => return Some(Arc::new(make())),
+            },
+        };
+        // Not what the same constant gives as it is.
+        Some(cache.get(source, !digest(packed), make))
+    }
+
+    /// In the floating type that holds every element.
     fn dense(packed: &Packed, rows: usize, k: usize) -> Self {
         let mut values = vec![0.0; rows * k];
         packed.decode(0..rows * k, &mut values);
+        Self::floats(values, packed.ty().dtype, rows, k)
+    }
+
+    /// Half floats if all of them are, else single ones.
+    fn floats(values: Vec<f32>, dtype: DType, rows: usize, k: usize) -> Self {
         let isa = Isa::detect();
-        if packed.ty().dtype == DType::F16 && values.iter().all(|&v| is_half(v)) {
+        if dtype == DType::F16 && values.iter().all(|&v| is_half(v)) {
             let halves: Vec<u16> = values.iter().map(|&v| half::f16::from_f32(v).to_bits()).collect();
             Self { bytes: LinearF16::packed(rows, k, &halves), kind: Kind::F16(rows, k), isa }
         } else {

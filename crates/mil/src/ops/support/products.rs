@@ -168,7 +168,7 @@ pub(crate) struct Roles {
     /// Matrices, one for each result.
     pub(crate) weights: usize,
     /// None, or one for each result.
-    pub(crate) biases: usize,
+    pub(crate) biases: Option<usize>,
     /// None, or one for each result, of its shape.
     pub(crate) added: Option<usize>,
 }
@@ -185,12 +185,16 @@ pub(crate) struct Lowered {
 impl Lowered {
     /// For operands whose weights are constants.
     pub(crate) fn new(roles: Roles, x: &dyn LowerOperands) -> Option<Self> {
-        let matrices: Option<SmallVec<[Arc<Matrix>; 4]>> =
-            (0..x.count(roles.weights)).map(|i| packed(x, roles.weights, i)).collect();
-        let (matrices, exact) = (matrices?, x.exact());
+        let matrices: Option<SmallVec<_>> = (0..x.count(roles.weights)).map(|i| packed(x, roles.weights, i)).collect();
+        Some(Self::of(roles, matrices?, x))
+    }
+
+    /// For weights that are packed already.
+    pub(crate) fn of(roles: Roles, matrices: SmallVec<[Arc<Matrix>; 4]>, x: &dyn LowerOperands) -> Self {
+        let exact = x.exact();
         let integers = matrices.iter().any(|m| integers(m, exact));
         let scratch = if integers { rows_scratch(x, roles.x) } else { 0 };
-        Some(Self { roles, matrices, exact, scratch })
+        Self { roles, matrices, exact, scratch }
     }
 }
 
@@ -215,7 +219,7 @@ impl Kernel for Lowered {
         let mut terms: SmallVec<[Term<'_>; 4]> = SmallVec::new();
         let mut outs: SmallVec<[Columns<'_>; 4]> = SmallVec::new();
         for (i, (matrix, out)) in self.matrices.iter().zip(out).enumerate() {
-            terms.push(Term { matrix, bias: given(Some(biases), i)?, added: given(added, i)? });
+            terms.push(Term { matrix, bias: given(biases, i)?, added: given(added, i)? });
             outs.push(Columns::new(out.f32s()?, matrix.view().rows()));
         }
         products(x.f32s(self.roles.x)?, &terms, self.exact, &mut outs, cx);
