@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use anemone::verify::divergence;
 use anemone_cpu::{Instance, Plan, PlanOptions, Pool, State};
 use anemone_mil::lower::PackCache;
 use anemone_mil::{Data, DataMut};
@@ -102,23 +103,6 @@ fn set(instance: &mut Instance, name: &str, value: i32) -> Result<()> {
     Ok(())
 }
 
-/// Kullback-Leibler divergence of the softmax of `found` from that of `expected`, in nats.
-fn divergence(expected: &[f32], found: &[f32]) -> f64 {
-    let log_sum = |v: &[f32]| {
-        let top = v.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        f64::from(top) + v.iter().map(|&x| f64::from(x - top).exp()).sum::<f64>().ln()
-    };
-    let (a, b) = (log_sum(expected), log_sum(found));
-    expected
-        .iter()
-        .zip(found)
-        .map(|(&e, &f)| {
-            let (p, q) = (f64::from(e) - a, f64::from(f) - b);
-            p.exp() * (p - q)
-        })
-        .sum()
-}
-
 /// What a report must show.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
@@ -144,17 +128,5 @@ impl Report {
             errors.push(format!("the mean divergence is {:.2e}, at most {:.0e} is allowed", self.mean_kl, bounds.kl));
         }
         errors
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn divergence_is_zero_for_equal_distributions_and_positive_otherwise() {
-        assert!(divergence(&[1.0, 2.0, 3.0], &[11.0, 12.0, 13.0]).abs() < 1e-6);
-        let half = divergence(&[0.0, 0.0], &[0.0, 3f32.ln()]);
-        assert!((half - (0.5 * 2f64.ln() + 0.5 * (2f64 / 3.0).ln())).abs() < 1e-6, "{half}");
     }
 }

@@ -108,6 +108,7 @@ mod template;
 #[cfg(test)]
 mod testing;
 mod tokenizer;
+pub mod verify;
 
 pub use anemone_coreml::{ComputeUnits, Progress as CompileProgress};
 /// What a [`PackageRunner`] has read: the state tensors of one conversation.

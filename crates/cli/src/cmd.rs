@@ -18,6 +18,7 @@ mod predict;
 mod prefix;
 mod run;
 mod sessions;
+mod verify;
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -28,6 +29,7 @@ pub(crate) enum Command {
     Convert(convert::Arguments),
     Inspect(inspect::Arguments),
     Lint(lint::Arguments),
+    Verify(verify::Arguments),
     Predict(predict::Arguments),
     Models(models::Arguments),
     Sessions(sessions::Arguments),
@@ -46,6 +48,7 @@ impl Command {
             Command::Convert(arguments) => convert::run(&arguments),
             Command::Inspect(arguments) => inspect::run(&arguments),
             Command::Lint(arguments) => lint::run(&arguments),
+            Command::Verify(arguments) => verify::run(&arguments),
             Command::Predict(arguments) => predict::run(&arguments),
             Command::Models(arguments) => models::run(&arguments),
             Command::Sessions(arguments) => sessions::run(&arguments),

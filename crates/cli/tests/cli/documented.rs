@@ -6,11 +6,12 @@ use std::path::PathBuf;
 
 use super::support::anemone;
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "run",
     "chat",
     "convert",
     "inspect",
+    "verify",
     "lint",
     "predict",
     "models",

@@ -15,3 +15,4 @@ mod support;
 mod tiny;
 #[cfg(unix)]
 mod typed;
+mod verify;
