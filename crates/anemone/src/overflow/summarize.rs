@@ -46,13 +46,14 @@ pub(crate) enum Unusable {
 const REFUSALS: [&str; 8] =
     ["i'm sorry", "i am sorry", "sorry,", "i can't", "i cannot", "i can not", "i'm unable", "i am unable"];
 
-/// The summary in an answer.
+/// The summary in an answer. Of one that goes on beyond its tokens, as those of small models do whatever they are told,
+/// the whole sentences are taken.
 pub(crate) fn judge(text: &str, ended: StopReason, budget: usize) -> Result<String, Unusable> {
-    if !matches!(ended, StopReason::Eos | StopReason::StopString) {
-        return Err(Unusable::TooLong { budget });
-    }
     // What a model thought before it answered is not part of the answer.
-    let text = text.rsplit("</think>").next().unwrap_or(text).trim();
+    let mut text = text.rsplit("</think>").next().unwrap_or(text).trim();
+    if !matches!(ended, StopReason::Eos | StopReason::StopString) {
+        text = whole_sentences(text).ok_or(Unusable::TooLong { budget })?;
+    }
     if !text.chars().any(char::is_alphanumeric) {
         return Err(Unusable::Empty);
     }
@@ -61,6 +62,22 @@ pub(crate) fn judge(text: &str, ended: StopReason, budget: usize) -> Result<Stri
         return Err(Unusable::Refused);
     }
     Ok(text.to_owned())
+}
+
+/// A text up to the end of its last whole sentence, if it has one.
+fn whole_sentences(text: &str) -> Option<&str> {
+    let ends = |&(at, mark): &(usize, char)| {
+        let (before, after) = (&text[..at], &text[at + mark.len_utf8()..]);
+        match mark {
+            '。' | '！' | '？' => true,
+            '!' | '?' => after.starts_with(char::is_whitespace),
+            // Neither the point of a number nor that of an item's number.
+            '.' => after.starts_with(char::is_whitespace) && before.ends_with(|c: char| !c.is_ascii_digit()),
+            _ => false,
+        }
+    };
+    let (at, mark) = text.char_indices().filter(ends).last()?;
+    Some(&text[..at + mark.len_utf8()])
 }
 
 /// A text cut to about a share of its length, at a character and if possible at a word.
@@ -82,6 +99,13 @@ mod tests {
         assert_eq!(judged("<think>hm</think>\nAda asked."), Ok("Ada asked.".into()));
         assert_eq!(judge("Ada asked", StopReason::MaxTokens, 9), Err(Unusable::TooLong { budget: 9 }));
         assert_eq!(judge("Ada asked", StopReason::ContextFull, 9), Err(Unusable::TooLong { budget: 9 }));
+        let cut = |text| judge(text, StopReason::MaxTokens, 9);
+        assert_eq!(cut("Ada asked. Why? She w"), Ok("Ada asked. Why?".into()));
+        assert_eq!(cut("艾达问。她"), Ok("艾达问。".into()));
+        for text in ["1. Ada", "It took 3.5 hours", "Ada asked.", ""] {
+            assert_eq!(cut(text), Err(Unusable::TooLong { budget: 9 }), "{text:?}");
+        }
+        assert_eq!(cut("I'm sorry. But"), Err(Unusable::Refused));
         for text in ["", " \n", "…", "<think>Ada</think>"] {
             assert_eq!(judged(text), Err(Unusable::Empty), "{text:?}");
         }
