@@ -107,11 +107,12 @@ pub fn run(options: &Options) -> Result<String> {
         Some(cache) => cache.clone(),
         None => anemone_cli::home::Home::locate()?.root().join("bench"),
     };
-    let peer = match &options.peer {
+    let mut peer = match &options.peer {
         Some(folder) => peer::Peer::at(folder)?,
         None => peer::Peer::build(&cache)?,
     };
     let machine = machine::measure(&options.threads)?;
+    peer.settle(&models::plain(&cache, &peer)?)?;
     let mut report = report::Report::new(machine, &peer);
     for quant in &options.quants {
         let models = models::make(&cache, &peer, quant)?;

@@ -27,8 +27,8 @@ pub(super) struct Models {
     pub(super) exact: bool,
 }
 
-/// Makes what is not there yet: from the reference model, whose weights are unpacked to half floats first.
-pub(super) fn make(cache: &Path, peer: &Peer, quant: &str) -> Result<Models> {
+/// The reference model with its weights unpacked to half floats.
+pub(super) fn plain(cache: &Path, peer: &Peer) -> Result<PathBuf> {
     let folder = cache.join("models");
     std::fs::create_dir_all(&folder)?;
     let plain = folder.join("smollm2-F16.gguf");
@@ -36,6 +36,12 @@ pub(super) fn make(cache: &Path, peer: &Peer, quant: &str) -> Result<Models> {
         let source = reference_model(&Terminal::default())?;
         quantize(peer, &source.path, &plain, "F16")?;
     }
+    Ok(plain)
+}
+
+/// Makes what is not there yet, from the plain model.
+pub(super) fn make(cache: &Path, peer: &Peer, quant: &str) -> Result<Models> {
+    let (folder, plain) = (cache.join("models"), plain(cache, peer)?);
     let gguf = folder.join(format!("smollm2-{quant}.gguf"));
     if !gguf.is_file() {
         quantize(peer, &plain, &gguf, quant)?;

