@@ -176,8 +176,7 @@ fn problems(arguments: &Arguments, logits: &Agreement, strict: &[StrictReport]) 
         if a.top1() < top1 {
             problems.push(format!("{what}: {:.4} of the best tokens agree, {top1} are asked for", a.top1()));
         }
-        // Not so written that NaN would pass.
-        if !(a.mean_divergence <= divergence) {
+        if a.mean_divergence.is_nan() || a.mean_divergence > divergence {
             problems.push(format!(
                 "{what}: the mean divergence is {:.2e}, at most {divergence:.0e} is asked for",
                 a.mean_divergence
