@@ -30,6 +30,11 @@ pub fn of(error: &Error) -> String {
             "the conversation with this message is {needed} tokens long and the context holds {context}, of which \
              {reserved} are kept free for the answer"
         ),
+        Error::MessageTooLong { needed, context, reserved } => format!(
+            "this message alone is {needed} tokens long, with the system message, and the context holds {context}, of \
+             which {reserved} are kept free for the answer; shorten it, or have the model converted for a longer context \
+             with --context"
+        ),
         other => other.to_string(),
     }
 }
@@ -47,7 +52,12 @@ pub fn told(error: &anyhow::Error) -> String {
         return format!("--{option} {problem}");
     }
     match error.downcast_ref() {
-        Some(problem @ (Error::Setting { .. } | Error::Conversation { .. } | Error::Kept { .. })) => of(problem),
+        Some(
+            problem @ (Error::Setting { .. }
+            | Error::Conversation { .. }
+            | Error::Kept { .. }
+            | Error::MessageTooLong { .. }),
+        ) => of(problem),
         _ => causes::told(error),
     }
 }

@@ -76,7 +76,7 @@ fn whole_sentences(text: &str) -> Option<&str> {
             _ => false,
         }
     };
-    let (at, mark) = text.char_indices().filter(ends).last()?;
+    let (at, mark) = text.char_indices().rfind(ends)?;
     Some(&text[..at + mark.len_utf8()])
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Reference {
     pub(crate) tokens: Vec<u32>,
     logits: Vec<f32>,
     /// The largest error allowed: the fixtures' README states it.
-    tolerance: f32,
+    pub(crate) tolerance: f32,
 }
 
 impl Reference {

@@ -136,9 +136,12 @@ impl Deferred for Piece {
     }
 }
 
+/// Where bytes go as they are made.
+type Sink<'a> = dyn FnMut(&[u8]) -> io::Result<()> + 'a;
+
 impl Maker {
     /// Makes everything: integers go to `sink`, scales and offsets are kept if there is one, else returned.
-    fn make(&self, mut sink: Option<&mut dyn FnMut(&[u8]) -> io::Result<()>>) -> io::Result<[Vec<u8>; 2]> {
+    fn make(&self, mut sink: Option<&mut Sink<'_>>) -> io::Result<[Vec<u8>; 2]> {
         let (rows, columns) = (self.tensor.rows(), self.tensor.row_len());
         let (bits, per_row) = (self.blocks.dtype.bits(), self.blocks.per_row(&self.tensor));
         assert!((bits * columns).is_multiple_of(8), "{}: rows of whole bytes", self.tensor.name());
