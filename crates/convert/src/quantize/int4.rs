@@ -1,5 +1,7 @@
 //! `int4`: four-bit integers with a half float scale for each 32 columns, and `int4-asymmetric`, which has an offset as well.
 //!
+//! The matrices of the vocabulary get eight bits for each row: their errors reach the logits directly.
+//!
 //! A block is tried with several scales. Each is then moved to where the squared error is least for the integers that it
 //! gave, and the best of them is taken.
 
@@ -24,8 +26,14 @@ pub(super) const ASYMMETRIC_SCHEME: Scheme = Scheme {
     choose: |t| fit(t, [&ASYMMETRIC, &ASYMMETRIC_16]),
 };
 
-/// The widest block that divides the rows; eight bits for rows that none divides.
+/// The matrices from tokens and to logits.
+const VOCABULARY: [&str; 2] = ["model.embed_tokens.weight", "lm_head.weight"];
+
+/// The widest block that divides the rows; eight bits for rows that none divides, and for the vocabulary.
 fn fit(tensor: &Tensor, all: [&'static Blocks; 2]) -> Form {
+    if VOCABULARY.contains(&tensor.name()) {
+        return Form::Blocks(&int8::ROWS);
+    }
     let divides = |b: &&&'static Blocks| b.block.is_some_and(|n| tensor.row_len().is_multiple_of(n));
     Form::Blocks(all.iter().find(divides).copied().unwrap_or(&int8::ROWS))
 }
