@@ -67,16 +67,10 @@ pub(crate) fn check(
         watch.check().map_err(|_| ConvertError::Stopped)?;
         let tensor = source.tensor(&name)?;
         let form = if shape.len() == 2 { scheme.form(&tensor) } else { Form::Halves };
-        // Norms may be multiplied by what the residual is kept at.
-        let scales = if shape.len() == 2 { vec![1.0] } else { vec![1.0, config.residual_scale as f32] };
-        let all =
-            scales.into_iter().filter_map(|scale| Some((scale, find_and_compare(&stored, &name, &tensor, scale)?)));
-        let (scale, measured) = all
-            .min_by(|a, b| a.1.squares.total_cmp(&b.1.squares))
+        let measured = find_and_compare(&stored, &name, &tensor)
             .ok_or_else(|| internal(&format!("the package lacks the weight {name}")))?;
         let matrix = measured.told(&tensor, form);
-        let promise = if scale == 1.0 { form.promise(&tensor) } else { Promise::Within(1.0 / 2048.0) };
-        match promise {
+        match form.promise(&tensor) {
             Promise::Exact if !matrix.exact => {
                 return Err(internal(&format!("{name} was to be stored exactly, and is off by {:e}", measured.worst)));
             }
@@ -93,22 +87,22 @@ pub(crate) fn check(
     Ok(fidelity)
 }
 
-/// Compares a tensor times `scale` with what is stored under its name, whole or in parts of its rows; nothing if that has other extents.
+/// Compares a tensor with what is stored under its name, whole or in parts of its rows; nothing if that has other extents.
 /// Extents of 1 do not matter: channels come first on the Neural Engine.
-fn find_and_compare(stored: &Stored<'_>, name: &str, tensor: &Tensor, scale: f32) -> Option<Measured> {
+fn find_and_compare(stored: &Stored<'_>, name: &str, tensor: &Tensor) -> Option<Measured> {
     let same = |found: &Packed, tensor: &Tensor| {
         let bare = |shape: &[usize]| shape.iter().copied().filter(|&n| n != 1).collect::<Vec<_>>();
         bare(&found.ty().shape) == bare(tensor.shape())
     };
     if let Some(found) = stored.get(&identifier(name)) {
-        return same(&found, tensor).then(|| compare(tensor, &found, scale));
+        return same(&found, tensor).then(|| compare(tensor, &found));
     }
     let (mut rows, mut all) = (0, Measured::default());
     for part in 0.. {
         let Some(found) = stored.get(&identifier(&format!("{name}.{part}"))) else { break };
         let end = rows + *found.ty().shape.first()?;
         let own = tensor.clone().of_rows(rows..end).filter(|own| same(&found, own))?;
-        all = all.plus(compare(&own, &found, scale));
+        all = all.plus(compare(&own, &found));
         rows = end;
     }
     (rows == tensor.rows()).then_some(all)
@@ -185,15 +179,13 @@ impl Measured {
     }
 }
 
-/// `found` beside the weights times `scale`.
-fn compare(tensor: &Tensor, found: &Packed, scale: f32) -> Measured {
+fn compare(tensor: &Tensor, found: &Packed) -> Measured {
     let columns = tensor.row_len();
     let one = |room: &mut (Vec<f32>, Vec<f32>), row: usize| {
         let (expected, decoded) = room;
         expected.resize(columns, 0.0);
         decoded.resize(columns, 0.0);
         tensor.decode_rows(row..row + 1, expected);
-        expected.iter_mut().for_each(|v| *v *= scale);
         found.decode(row * columns..(row + 1) * columns, decoded);
         Measured::row(expected, decoded)
     };
