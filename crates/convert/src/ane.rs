@@ -14,6 +14,7 @@ use anemone_mil::types::{DType, StaticType};
 use anemone_mil::{Function, ValueId};
 
 use crate::block::attention::columns;
+use crate::block::layers::{Parts, layers};
 use crate::block::mask::causal_masks;
 use crate::block::rope::rotations;
 use crate::error::Result;
@@ -50,7 +51,6 @@ fn row_size(head_dim: usize) -> usize {
 
 fn logits(net: &mut Net<'_>) -> Result<ValueId> {
     let (width, config) = (net.width, net.config());
-    let shape = &config.family.layer;
     let ids = net.input("input_ids", DType::I32, &[1, width]);
     let positions = net.input("cache_position", DType::I32, &[width]);
     let cache = net.f.state(CACHE, &cache_type(config, net.context));
@@ -61,28 +61,12 @@ fn logits(net: &mut Net<'_>) -> Result<ValueId> {
     let angles = columns_of_angles(net, rotations)?;
     let shared = Shared { cache, start, stop, masks, angles };
 
-    // What is added up over the layers is kept multiplied by this; what is added comes so out of the norms.
-    let residual = config.residual_scale;
-    let mut x = head::embedding(net, ids)?;
-    for layer in 0..config.layers {
-        let name = format!("model.layers.{layer}");
-        let read = norm(net, x, &name, shape.before_attention, residual)?;
-        let attended = attention(net, read, &shared, layer, &format!("{name}.self_attn"))?;
-        let attended = norm(net, attended, &name, shape.after_attention, 1.0)?;
-        x = net.op("add", &format!("{name}_attended"), &[("x", x.into()), ("y", attended.into())])?;
-        let read = norm(net, x, &name, shape.before_mlp, residual)?;
-        let fed = gated_mlp(net, read, &format!("{name}.mlp"))?;
-        let fed = norm(net, fed, &name, shape.after_mlp, 1.0)?;
-        x = net.op("add", &format!("{name}_fed"), &[("x", x.into()), ("y", fed.into())])?;
-    }
+    let x = head::embedding(net, ids)?;
+    let attention = |net: &mut Net<'_>, x, layer, name: &str| attention(net, x, &shared, layer, name);
+    let x = layers(net, x, Parts { norm: rms_norm, attention, mlp: gated_mlp })?;
     let last = head::last_token(net, x, positions)?;
-    let normed = rms_norm(net, last, "model.norm", residual)?;
+    let normed = rms_norm(net, last, "model.norm", config.residual_scale)?;
     head::logits(net, normed)
-}
-
-/// The norm called `norm` in layer `layer`, where the family has one.
-fn norm(net: &mut Net<'_>, x: ValueId, layer: &str, norm: Option<&str>, scale: f64) -> Result<ValueId> {
-    norm.map_or(Ok(x), |norm| rms_norm(net, x, &format!("{layer}.{norm}"), scale))
 }
 
 /// The gated feed-forward part; `silu` is spelled with `sigmoid`.

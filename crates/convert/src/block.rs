@@ -2,6 +2,8 @@
 
 pub(crate) mod attention;
 pub(crate) mod embedding;
+pub(crate) mod head;
+pub(crate) mod layers;
 pub(crate) mod mask;
 pub(crate) mod mlp;
 pub(crate) mod norm;

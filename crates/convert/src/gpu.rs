@@ -10,11 +10,12 @@ use anemone_mil::types::{DType, StaticType};
 use anemone_mil::{Function, TensorType, ValueId};
 
 use crate::block::embedding::embedding;
+use crate::block::head;
+use crate::block::layers::{Parts, layers};
 use crate::block::mask::masks_over;
 use crate::block::mlp::gated_mlp;
 use crate::block::norm::rms_norm;
 use crate::block::rope::rotations;
-use crate::block::softcap::softcap;
 use crate::error::Result;
 use crate::net::Net;
 use crate::source::config::Config;
@@ -55,7 +56,6 @@ fn build_at(mut net: Net<'_>, extent: usize) -> Result<Function> {
 
 fn logits(net: &mut Net<'_>, extent: usize) -> Result<ValueId> {
     let (width, config) = (net.width, net.config());
-    let shape = &config.family.layer;
     let ids = net.input(INPUTS[0], DType::I32, &[1, width]);
     let given = net.input(INPUTS[1], DType::F16, &[1, 1, width, extent]);
     let ty = state_type(config, net.context);
@@ -71,33 +71,11 @@ fn logits(net: &mut Net<'_>, extent: usize) -> Result<ValueId> {
     let rotations = rotations(net, positions)?;
     let shared = Shared { keys, values, start, stop, extent, masks, rotations };
 
-    // What is added up over the layers is kept multiplied by this; what is added comes so out of the norms.
-    let residual = config.residual_scale;
-    let mut x = embedding(net, ids)?;
-    for layer in 0..config.layers {
-        let name = format!("model.layers.{layer}");
-        let read = norm(net, x, &name, shape.before_attention, residual)?;
-        let attended = attention(net, read, &shared, layer, &format!("{name}.self_attn"))?;
-        let attended = norm(net, attended, &name, shape.after_attention, 1.0)?;
-        x = net.op("add", &format!("{name}_attended"), &[("x", x.into()), ("y", attended.into())])?;
-        let read = norm(net, x, &name, shape.before_mlp, residual)?;
-        let fed = gated_mlp(net, read, &format!("{name}.mlp"))?;
-        let fed = norm(net, fed, &name, shape.after_mlp, 1.0)?;
-        x = net.op("add", &format!("{name}_fed"), &[("x", x.into()), ("y", fed.into())])?;
-    }
-    let normed = rms_norm(net, x, "model.norm", residual)?;
-    let head = net.matrix("lm_head.weight")?;
-    let name = if config.logit_softcap.is_some() { "logits_uncapped" } else { "logits" };
-    let logits = net.op("linear", name, &[("x", normed.into()), ("weight", head.into())])?;
-    match config.logit_softcap {
-        None => Ok(logits),
-        Some(cap) => softcap(net, logits, cap, "logits"),
-    }
-}
-
-/// The norm called `norm` in layer `layer`, where the family has one.
-fn norm(net: &mut Net<'_>, x: ValueId, layer: &str, norm: Option<&str>, scale: f64) -> Result<ValueId> {
-    norm.map_or(Ok(x), |norm| rms_norm(net, x, &format!("{layer}.{norm}"), scale))
+    let x = embedding(net, ids)?;
+    let attention = |net: &mut Net<'_>, x, layer, name: &str| attention(net, x, &shared, layer, name);
+    let x = layers(net, x, Parts { norm: rms_norm, attention, mlp: gated_mlp })?;
+    let normed = rms_norm(net, x, "model.norm", config.residual_scale)?;
+    head::logits(net, normed)
 }
 
 /// The extent of an axis, (1).
