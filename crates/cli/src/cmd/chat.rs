@@ -18,7 +18,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::answer::{self, Conversation};
-use crate::cmd::prefix::{self, System};
+use crate::cmd::prefix::System;
 use crate::exit::{Interrupted, Said, Usage};
 use crate::models::{Choice, Opened};
 use crate::terminal;
@@ -89,7 +89,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if system.is_some() {
         session.set_system(system.as_deref());
     }
-    session.set_prefixes(Some(Arc::new(prefix::store()?)));
     let margin = arguments.room.margin(session.context()).map_err(Usage)?;
     session.set_overflow(arguments.room.overflow.into(), margin);
     Chat {

@@ -183,6 +183,8 @@ fn interrupted_it_ends_with_130() {
     use std::io::{Read, Write};
     use std::process::{Command, Stdio};
 
+    use super::support::ended;
+
     let folder = Folder::with_model();
     let model = folder.model();
     let mut child = Command::new(env!("CARGO_BIN_EXE_anemone"))
@@ -199,5 +201,5 @@ fn interrupted_it_ends_with_130() {
     child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
     let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(kill.success());
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(ended(&mut child), Some(130));
 }

@@ -162,6 +162,11 @@ fn a_prefix_is_computed_once() {
     let tokens: u64 = listed.split_whitespace().next().unwrap().parse().unwrap();
     let turn = &turns(&chat(&home, &["--json", "--system-file", rules], "One\n").ok())[0];
     assert_eq!(turn["tokens_reused"], tokens);
+    // A conversation that is opened by another command, and whose snapshots are gone, finds it as well.
+    chat(&home, &["--session", "a", "--system-file", rules], "One\n").ok();
+    std::fs::remove_dir_all(home.path().join("sessions/a/snapshots")).unwrap();
+    let loaded = &turns(&chat(&home, &["--json"], "/load a\nTwo\n").ok())[0];
+    assert_eq!(loaded["tokens_reused"], tokens);
     let without = tempfile::tempdir().unwrap();
     let fresh = &turns(&chat(&without, &["--json", "--system-file", rules], "One\n").ok())[0];
     assert_eq!((&fresh["text"], &fresh["tokens_reused"]), (&turn["text"], &0.into()));

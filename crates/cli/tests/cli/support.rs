@@ -5,6 +5,8 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 use anemone_cli::values::Values;
 use serde_json::json;
@@ -22,6 +24,25 @@ pub(crate) struct Done {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
+}
+
+/// Longer than any run here takes, even on a machine with much else to do.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// Waits for a process; its exit code. One that does not end fails the test instead of stopping it.
+#[cfg(unix)]
+pub(crate) fn ended(child: &mut std::process::Child) -> Option<i32> {
+    let end = std::time::Instant::now() + LIMIT;
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code();
+        }
+        if std::time::Instant::now() > end {
+            child.kill().unwrap();
+            panic!("still running after {LIMIT:?}");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// `anemone` with these arguments.
@@ -54,7 +75,17 @@ impl Run {
         let stdin = std::mem::take(&mut self.stdin);
         // The program may end without reading it all.
         let feeder = std::thread::spawn(move || drop(pipe.write_all(&stdin)));
-        let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+        let (sender, output) = channel();
+        let id = child.id().to_string();
+        std::thread::spawn(move || drop(sender.send(child.wait_with_output())));
+        let Output { status, stdout, stderr } = match output.recv_timeout(LIMIT) {
+            Ok(output) => output.unwrap(),
+            Err(RecvTimeoutError::Disconnected) => unreachable!("the thread sends what it got"),
+            Err(RecvTimeoutError::Timeout) => {
+                drop(Command::new("kill").args(["-KILL", &id]).status());
+                panic!("still running after {LIMIT:?}");
+            }
+        };
         feeder.join().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         let done = Done { code: status.code(), out: text(stdout), err: text(stderr) };

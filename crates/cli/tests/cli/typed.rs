@@ -10,7 +10,11 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use super::support::Folder;
+use super::support::{Folder, ended};
+
+/// What the editor shows once it has the terminal. What is typed earlier goes through the terminal's own editing, which
+/// takes Ctrl-C and Ctrl-D for itself.
+const EDITOR: &str = "\x1b[?2004h";
 
 /// A terminal with the binary at it.
 struct Terminal {
@@ -70,6 +74,13 @@ impl Terminal {
         }
     }
 
+    /// Enters a line, and waits for `word` among what is shown then, and for the next prompt.
+    fn enter_for(&mut self, line: &str, word: &str) {
+        let from = self.shown.len();
+        self.press(&format!("{line}\r"));
+        self.wait(from, word, |s| s.split_once(word).is_some_and(|(_, rest)| prompts(rest)));
+    }
+
     /// Presses keys, and waits for `word` among what is shown then.
     fn press_for(&mut self, keys: &str, word: &str) {
         let from = self.shown.len();
@@ -86,8 +97,13 @@ impl Terminal {
         self.wait(from, "answer", |s| s.split_once(GIVEN_BACK).is_some_and(|(_, answer)| answer.len() > 20));
         let from = self.shown.len();
         self.interrupt();
-        self.wait(from, "prompt", |s| s.split_once("(stopped)").is_some_and(|(_, rest)| rest.contains("> ")));
+        self.wait(from, "prompt", |s| s.split_once("(stopped)").is_some_and(|(_, rest)| prompts(rest)));
     }
+}
+
+/// Whether the editor waits for a line.
+fn prompts(shown: &str) -> bool {
+    shown.split_once(EDITOR).is_some_and(|(_, rest)| rest.contains("> "))
 }
 
 impl Drop for Terminal {
@@ -100,20 +116,22 @@ impl Drop for Terminal {
 fn ctrl_c_stops_an_answer_and_keeps_the_conversation() {
     let folder = Folder::with_context("8192");
     let mut terminal = Terminal::with(&["chat", &folder.model(), "--temperature", "0", "--max-tokens", "8000"]);
-    terminal.wait(0, "prompt", |s| s.contains("context 8192 tokens") && s.contains("/help") && s.contains("> "));
+    terminal.wait(0, "prompt", |s| s.contains("context 8192 tokens") && s.contains("/help") && prompts(s));
     terminal.say_and_stop("Hello");
-    terminal.press_for("/stats\r", "ended by cancelled");
+    terminal.enter_for("/stats", "ended by cancelled");
     terminal.say_and_stop("And now?");
     let from = terminal.shown.len();
-    terminal.press_for("/stats\r", "2 turns");
+    terminal.enter_for("/stats", "2 turns");
     let stats = &terminal.shown[from..];
     assert!(stats.contains("tokens reused") && !stats.contains("last turn     0 tokens reused"), "{stats}");
     // The line before last, from the history.
     terminal.press_for("\x1b[A\x1b[A", "And now?");
-    terminal.press_for("\x03", "(Ctrl-D or /quit ends)");
-    terminal.press_for("/undo\r", "Taken back: And now?");
-    terminal.press_for("/unknown\r", "there is no command /unknown");
+    let from = terminal.shown.len();
+    terminal.press("\x03");
+    terminal.wait(from, "hint", |s| s.split_once("(Ctrl-D or /quit ends)").is_some_and(|(_, rest)| prompts(rest)));
+    terminal.enter_for("/undo", "Taken back: And now?");
+    terminal.enter_for("/unknown", "there is no command /unknown");
     terminal.press("\x04");
-    assert_eq!(terminal.child.wait().unwrap().code(), Some(0));
+    assert_eq!(ended(&mut terminal.child), Some(0), "{:?}", terminal.shown);
     assert!(!terminal.shown.contains("\x1b[2m"), "colours in spite of NO_COLOR");
 }

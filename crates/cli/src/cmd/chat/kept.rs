@@ -2,24 +2,25 @@
 
 use std::sync::Arc;
 
-use anemone::{Model, Reopened, SessionStore};
+use anemone::{Model, PrefixStore, Reopened, SessionStore};
 use anyhow::Result;
 
 use crate::answer::Conversation;
-use crate::cmd::sessions;
+use crate::cmd::{prefix, sessions};
 use crate::terminal;
 
 /// Where conversations are kept, and under which name this one is.
 pub(super) struct Kept {
     store: SessionStore,
+    prefixes: Arc<PrefixStore>,
     name: Option<String>,
 }
 
 impl Kept {
     /// Begins or opens the conversation `name`, or one that is not kept.
     pub(super) fn open(name: Option<&str>, model: Arc<Model>) -> Result<(Self, Conversation)> {
-        let store = sessions::store()?;
-        let session = match name {
+        let (store, prefixes) = (sessions::store()?, Arc::new(prefix::store()?));
+        let mut session = match name {
             Some(name) => {
                 let (session, reopened) = store.open(name, model)?;
                 tell(name, &reopened);
@@ -27,7 +28,8 @@ impl Kept {
             }
             None => Conversation::new(model)?,
         };
-        Ok((Self { store, name: name.map(ToOwned::to_owned) }, session))
+        session.set_prefixes(Some(Arc::clone(&prefixes)));
+        Ok((Self { store, prefixes, name: name.map(ToOwned::to_owned) }, session))
     }
 
     /// Keeps the cache, so that the conversation opens again without computing anything.
@@ -69,6 +71,7 @@ impl Kept {
         // It must be there: to begin one is another thing.
         self.store.look(name)?;
         let (mut other, reopened) = self.store.open(name, Arc::clone(session.model()))?;
+        other.set_prefixes(Some(Arc::clone(&self.prefixes)));
         other.set_overflow(session.overflow(), Some(session.margin()));
         self.checkpoint(session);
         *session = other;
