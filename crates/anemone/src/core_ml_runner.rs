@@ -1,4 +1,4 @@
-//! A package as a runner over Core ML.
+//! A package as a runner over Core ML, or several that are the parts of one model.
 
 mod call;
 mod open;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 use anemone_coreml::{Configuration, Framework, Model, State};
 use half::f16;
 
-use crate::package_runner::check_feed;
-use crate::{CacheLayout, Runner, RunnerError, RunnerInfo};
+use crate::package_runner::{check_feed, columns, fitting, least};
+use crate::{CacheLayout, CacheTensor, Runner, RunnerError, RunnerInfo};
 use call::LoadedCall;
 pub use open::CoreMlOptions;
 
@@ -23,26 +23,75 @@ pub use open::CoreMlOptions;
 #[derive(Debug)]
 pub struct CoreMlRunner<F: Framework> {
     framework: Arc<F>,
-    /// The compiled package, and how it was loaded.
-    place: (PathBuf, Configuration),
-    model: Model<F>,
+    parts: Vec<Part<F>>,
     /// By width, that of one token first.
-    calls: Vec<LoadedCall>,
+    steps: Vec<LoadedStep>,
     cache: Option<CacheLayout>,
+    /// For each tensor of the cache its part, and its name there.
+    places: Vec<(usize, String)>,
     context: usize,
     vocabulary: usize,
     info: RunnerInfo,
 }
 
-/// What Core ML has read: the state of one conversation, and room for the numbers of a call.
+/// One package.
+#[derive(Debug)]
+struct Part<F: Framework> {
+    /// The compiled package, and how it was loaded.
+    place: (PathBuf, Configuration),
+    model: Model<F>,
+    /// The caches that are no states.
+    caches: Vec<CacheTensor>,
+}
+
+/// A call of each part, all of one width.
+#[derive(Debug)]
+struct LoadedStep {
+    calls: Vec<LoadedCall>,
+    /// Whether the last part is among them.
+    logits: bool,
+}
+
+impl LoadedStep {
+    fn width(&self) -> usize {
+        self.calls[0].width()
+    }
+
+    fn least(&self) -> usize {
+        least(self.width(), !self.logits || self.calls.last().is_some_and(LoadedCall::takes_fewer))
+    }
+}
+
+/// What Core ML has read: the states of one conversation, and room for the numbers of a call.
 pub struct CoreMlState<F: Framework> {
-    state: State<F>,
+    parts: Vec<Kept<F>>,
     room: call::Room,
+}
+
+/// What one part keeps between calls.
+struct Kept<F: Framework> {
+    /// Of a part that has states.
+    state: Option<State<F>>,
+    /// Caches that are no states: they are kept here, given to each call, and new columns written into them.
+    caches: Vec<(CacheTensor, Vec<f16>)>,
+}
+
+impl<F: Framework> Kept<F> {
+    fn foreign(name: &str) -> RunnerError {
+        format!("the state has no tensor `{name}`; it belongs to another package").into()
+    }
+
+    fn state(&self, name: &str) -> Result<&State<F>, RunnerError> {
+        self.state.as_ref().ok_or_else(|| Self::foreign(name))
+    }
 }
 
 impl<F: Framework> fmt::Debug for CoreMlState<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CoreMlState").field("ports", &self.state.ports()).finish_non_exhaustive()
+        let states = self.parts.iter().filter_map(|part| part.state.as_ref());
+        f.debug_struct("CoreMlState")
+            .field("ports", &states.flat_map(State::ports).collect::<Vec<_>>())
+            .finish_non_exhaustive()
     }
 }
 
@@ -58,14 +107,20 @@ impl<F: Framework> CoreMlRunner<F> {
         self.info.notes.extend(notes);
     }
 
-    /// The call for the next of `remaining` tokens: the widest one that is worth it and fits.
-    fn next_call(&self, position: usize, remaining: usize) -> &LoadedCall {
-        let fits = |call: &&LoadedCall| remaining >= call.least() && position + call.width() <= self.context;
-        self.calls.iter().rev().find(fits).unwrap_or(&self.calls[0])
+    /// The step for the next of `remaining` tokens: the widest one that is worth it and fits. And how many it takes.
+    fn next_step(&self, position: usize, remaining: usize) -> (&LoadedStep, usize) {
+        let fits =
+            |step: &LoadedStep| fitting((step.width(), step.least(), step.logits), position, remaining, self.context);
+        let widest = self.steps.iter().rev().find_map(|step| Some((step, fits(step)?)));
+        widest.unwrap_or((&self.steps[0], 1))
     }
 
-    fn tensor(&self, index: usize) -> Result<&crate::CacheTensor, RunnerError> {
-        self.cache.as_ref().and_then(|cache| cache.tensors.get(index)).ok_or_else(|| "there is no such tensor".into())
+    /// A tensor of the cache, its part, and its name there.
+    fn tensor(&self, index: usize) -> Result<(&CacheTensor, usize, &str), RunnerError> {
+        let tensor = self.cache.as_ref().and_then(|cache| cache.tensors.get(index));
+        let place = self.places.get(index);
+        let found = tensor.zip(place).map(|(tensor, (part, name))| (tensor, *part, name.as_str()));
+        found.ok_or_else(|| "there is no such tensor".into())
     }
 }
 
@@ -81,12 +136,21 @@ impl<F: Framework> Runner for CoreMlRunner<F> {
     }
 
     fn chunk(&self) -> usize {
-        self.calls.last().map_or(1, LoadedCall::width)
+        self.steps.last().map_or(1, LoadedStep::width)
     }
 
     fn new_state(&self) -> Result<CoreMlState<F>, RunnerError> {
         let room = call::Room::for_width(self.chunk());
-        Ok(CoreMlState { state: self.model.new_state()?, room })
+        let parts = self.parts.iter().map(|part| {
+            let state = match part.model.states() {
+                [] => None,
+                _ => Some(part.model.new_state()?),
+            };
+            let zeros = |tensor: &CacheTensor| vec![f16::ZERO; tensor.shape.iter().product()];
+            let caches = part.caches.iter().map(|tensor| (tensor.clone(), zeros(tensor))).collect();
+            Ok::<_, RunnerError>(Kept { state, caches })
+        });
+        Ok(CoreMlState { parts: parts.collect::<Result<_, _>>()?, room })
     }
 
     fn feed(
@@ -97,13 +161,21 @@ impl<F: Framework> Runner for CoreMlRunner<F> {
         logits: &mut [f32],
     ) -> Result<(), RunnerError> {
         check_feed((self.context, self.vocabulary), position, tokens, logits)?;
+        if state.parts.len() != self.parts.len() {
+            return Err("the state belongs to a model of other parts; make a new one".into());
+        }
         let (mut position, mut rest) = (position, tokens);
         while !rest.is_empty() {
-            let call = self.next_call(position, rest.len());
-            let (now, later) = rest.split_at(rest.len().min(call.width()));
-            let wanted = later.is_empty().then_some(&mut *logits);
-            let function = &self.model.functions()[call.function];
-            call.run(function, &mut state.state, &mut state.room, position, now, wanted)?;
+            let (step, count) = self.next_step(position, rest.len());
+            let (now, later) = rest.split_at(count);
+            let mut wanted = later.is_empty().then_some(&mut *logits);
+            for ((call, part), kept) in step.calls.iter().zip(&self.parts).zip(&mut state.parts) {
+                if wanted.is_none() && call.gives_logits_alone() {
+                    break;
+                }
+                let function = &part.model.functions()[call.function];
+                call.run(function, kept, &mut state.room, (position, now), wanted.as_deref_mut())?;
+            }
             position += now.len();
             rest = later;
         }
@@ -112,7 +184,14 @@ impl<F: Framework> Runner for CoreMlRunner<F> {
 
     fn copy_state(&self, state: &CoreMlState<F>, position: usize) -> Result<Option<CoreMlState<F>>, RunnerError> {
         let mut copy = self.new_state()?;
-        copy.state.copy_columns(&state.state, position)?;
+        for (to, from) in copy.parts.iter_mut().zip(&state.parts) {
+            if let (Some(to), Some(from)) = (&mut to.state, &from.state) {
+                to.copy_columns(from, position)?;
+            }
+            for ((tensor, to), (_, from)) in to.caches.iter_mut().zip(&from.caches) {
+                columns::copy(tensor, from, to, position);
+            }
+        }
         Ok(Some(copy))
     }
 
@@ -128,8 +207,14 @@ impl<F: Framework> Runner for CoreMlRunner<F> {
         columns: usize,
         to: &mut [u8],
     ) -> Result<(), RunnerError> {
+        let (tensor, part, name) = self.tensor(tensor)?;
+        let kept = state.parts.get(part).ok_or_else(|| Kept::<F>::foreign(name))?;
+        if let Some((_, cache)) = kept.caches.iter().find(|(cache, _)| cache.name == name) {
+            columns::read(tensor, cache, rows, columns, to);
+            return Ok(());
+        }
         let mut halves = vec![f16::ZERO; to.len() / 2];
-        state.state.read_columns(&self.tensor(tensor)?.name, rows, 0..columns, &mut halves)?;
+        kept.state(name)?.read_columns(name, rows, 0..columns, &mut halves)?;
         to.chunks_exact_mut(2).zip(halves).for_each(|(to, half)| to.copy_from_slice(&half.to_le_bytes()));
         Ok(())
     }
@@ -142,8 +227,15 @@ impl<F: Framework> Runner for CoreMlRunner<F> {
         columns: usize,
         from: &[u8],
     ) -> Result<(), RunnerError> {
+        let (tensor, part, name) = self.tensor(tensor)?;
+        let kept = state.parts.get_mut(part).ok_or_else(|| Kept::<F>::foreign(name))?;
+        if let Some((_, cache)) = kept.caches.iter_mut().find(|(cache, _)| cache.name == name) {
+            columns::write(tensor, cache, rows, columns, from);
+            return Ok(());
+        }
         let halves: Vec<f16> = from.chunks_exact(2).map(|bytes| f16::from_le_bytes([bytes[0], bytes[1]])).collect();
-        state.state.write_columns(&self.tensor(tensor)?.name, rows, 0..columns, &halves)?;
+        let state = kept.state.as_mut().ok_or_else(|| Kept::<F>::foreign(name))?;
+        state.write_columns(name, rows, 0..columns, &halves)?;
         Ok(())
     }
 }

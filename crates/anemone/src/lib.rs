@@ -111,8 +111,6 @@ mod tokenizer;
 pub mod verify;
 
 pub use anemone_coreml::{ComputeUnits, Progress as CompileProgress};
-/// What a [`PackageRunner`] has read: the state tensors of one conversation.
-pub use anemone_cpu::State as PackageState;
 pub use core_ml_runner::{CoreMlOptions, CoreMlRunner, CoreMlState};
 pub use detokenizer::Detokenizer;
 pub use error::{Error, Result};
@@ -124,7 +122,7 @@ pub use message::Message;
 pub use model::Model;
 pub use model_runner::{Backend, BackendOptions, ModelRunner, ModelState};
 pub use overflow::{Overflow, Overflowed};
-pub use package_runner::{CallInfo, ModelOptions, PackageRunner, RunnerInfo, StateInfo};
+pub use package_runner::{CallInfo, ModelOptions, PackageRunner, PackageState, RunnerInfo, StateInfo};
 pub use pool::{PoolCounts, Pooled, SessionPool};
 pub use reference_runner::ReferenceRunner;
 pub use runner::{Runner, RunnerError};

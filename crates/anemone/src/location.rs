@@ -1,4 +1,7 @@
-//! What a path leads to: a converted folder, or a package with its tokenizer beside it.
+//! What a path leads to: a converted folder, a folder of ANEMLL, or a package with its tokenizer beside it.
+
+mod anemll;
+mod yaml;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +13,10 @@ use crate::{Error, Result};
 /// Where a model is.
 #[derive(Debug)]
 pub(crate) struct Location {
-    pub(crate) package: PathBuf,
+    /// The packages, in the order in which they run; at least one.
+    pub(crate) parts: Vec<PathBuf>,
+    /// What a folder of ANEMLL calls its model.
+    named: Option<String>,
     /// The manifest of the converted folder that holds the package.
     pub(crate) manifest: Option<BundleManifest>,
     /// Folders that may hold the tokenizer, the likeliest first; at least one.
@@ -32,7 +38,10 @@ impl Location {
         let ends = |ending| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending));
         if !metadata.is_dir() {
             return match () {
-                () if ends("mlmodel") => Self::package(path),
+                () if ends("mlmodel") => Self::of_package(path),
+                () if path.file_name().is_some_and(|name| name == anemll::META) => {
+                    Self::anemll(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")))
+                }
                 () if ends("gguf") => not_a_model("a GGUF file", CONVERT),
                 () => not_a_model("a file", "give a converted folder or a `.mlpackage`"),
             };
@@ -40,17 +49,25 @@ impl Location {
         if path.join(bundle::MANIFEST).is_file() {
             return Self::bundle(path);
         }
+        if path.join(anemll::META).is_file() {
+            return Self::anemll(path);
+        }
         // What looks like a package is one; opening it says what is wrong otherwise.
         if path.join("Manifest.json").is_file() || ends("mlpackage") || ends("mlmodelc") {
-            return Self::package(path);
+            return Self::of_package(path);
         }
         if let Some(package) = only_package(path)? {
-            return Self::package(&package);
+            return Self::of_package(&package);
         }
         if path.join("config.json").is_file() {
             return not_a_model("a Hugging Face folder", CONVERT);
         }
         not_a_model("a folder with no package, or with several", "give a converted folder or a `.mlpackage`")
+    }
+
+    /// The package, or the first of several.
+    pub(crate) fn package(&self) -> &Path {
+        &self.parts[0]
     }
 
     /// The folder of everything but the package.
@@ -60,23 +77,33 @@ impl Location {
 
     /// What to call the model.
     pub(crate) fn name(&self) -> String {
-        let stem = || self.package.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        self.manifest.as_ref().map_or_else(stem, |manifest| manifest.name.clone())
+        let stem = || self.package().file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let named = self.manifest.as_ref().map(|manifest| manifest.name.clone()).or_else(|| self.named.clone());
+        named.unwrap_or_else(stem)
     }
 
     fn bundle(folder: &Path) -> Result<Self> {
         let manifest = BundleManifest::read(folder).map_err(Error::bundle)?;
         manifest.check_files(folder).map_err(Error::bundle)?;
-        Ok(Self { package: folder.join(bundle::PACKAGE), manifest: Some(manifest), folders: vec![folder.to_owned()] })
+        let parts = manifest.packages(folder).map_err(Error::bundle)?;
+        Ok(Self { parts, named: None, manifest: Some(manifest), folders: vec![folder.to_owned()] })
     }
 
-    /// A package; if it is that of a converted folder, the folder.
-    fn package(path: &Path) -> Result<Self> {
+    fn anemll(folder: &Path) -> Result<Self> {
+        let anemll::Folder { name, parts } = anemll::read(folder)?;
+        Ok(Self { parts, named: name, manifest: None, folders: vec![folder.to_owned()] })
+    }
+
+    /// A package; if it is of a converted folder, the folder.
+    fn of_package(path: &Path) -> Result<Self> {
         let beside = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
-        if path.file_name().is_some_and(|name| name == bundle::PACKAGE) && beside.join(bundle::MANIFEST).is_file() {
-            return Self::bundle(&beside);
+        if let Some(name) = path.file_name().filter(|_| beside.join(bundle::MANIFEST).is_file()) {
+            let lists = |m: BundleManifest| m.parts.iter().any(|part| name == part.package.as_str());
+            if name == bundle::PACKAGE || BundleManifest::read(&beside).is_ok_and(lists) {
+                return Self::bundle(&beside);
+            }
         }
-        Ok(Self { package: path.to_owned(), manifest: None, folders: vec![beside, path.to_owned()] })
+        Ok(Self { parts: vec![path.to_owned()], named: None, manifest: None, folders: vec![beside, path.to_owned()] })
     }
 }
 

@@ -1,7 +1,9 @@
-//! A package as a runner: plans for each width over one set of weights, and states that they write in place.
+//! A package as a runner, or several that are the parts of one model: plans for each width over one set of weights, and
+//! states that they write in place.
 
 mod call;
-mod columns;
+pub(crate) mod columns;
+mod host_cache;
 mod info;
 mod open;
 mod packed_file;
@@ -15,10 +17,10 @@ pub use info::{CallInfo, RunnerInfo, StateInfo};
 pub use open::ModelOptions;
 
 pub(crate) use call::fill;
-pub(crate) use open::{claimed, program};
+pub(crate) use open::{claimed, name_in_parts, program, usable};
 
 use crate::{CacheLayout, CacheTensor, Runner, RunnerError};
-use call::PlannedCall;
+use call::{Feeding, PlannedCall};
 
 /// A package that is ready to run on this machine's processor.
 ///
@@ -39,12 +41,62 @@ use call::PlannedCall;
 #[derive(Debug)]
 pub struct PackageRunner {
     /// By width, that of one token first.
-    calls: Vec<PlannedCall>,
-    layout: Arc<StateLayout>,
+    steps: Vec<PlannedStep>,
+    /// The states of each part.
+    layouts: Vec<Arc<StateLayout>>,
     cache: CacheLayout,
+    /// For each tensor of the cache its part, and its name there.
+    places: Vec<(usize, String)>,
     context: usize,
     vocabulary: usize,
     info: RunnerInfo,
+}
+
+/// What a [`PackageRunner`] has read: the state tensors of one conversation.
+#[derive(Debug)]
+pub struct PackageState {
+    /// Of each part.
+    parts: Vec<State>,
+    /// What one part gives to the next.
+    hidden: Vec<f32>,
+}
+
+/// A call of each part, all of one width.
+#[derive(Debug)]
+struct PlannedStep {
+    calls: Vec<PlannedCall>,
+    /// Whether the last part is among them.
+    logits: bool,
+}
+
+impl PlannedStep {
+    fn width(&self) -> usize {
+        self.calls[0].width()
+    }
+
+    /// How many tokens must remain for this step to be the better choice over single ones. It costs the same however few of
+    /// its tokens are real ones.
+    fn least(&self) -> usize {
+        let fewer = !self.logits || self.calls.last().is_some_and(PlannedCall::takes_fewer);
+        least(self.width(), fewer)
+    }
+}
+
+/// How many tokens must remain for a call of a width to be the better choice over single ones.
+pub(crate) fn least(width: usize, takes_fewer: bool) -> usize {
+    if takes_fewer { (width / 8).max(4).min(width) } else { width }
+}
+
+/// Of `remaining` tokens at `position` those that a step may be fed with, if it is worth it and fits; none otherwise.
+/// A step that gives no logits leaves the last token to another.
+pub(crate) fn fitting(
+    (width, least, logits): (usize, usize, bool),
+    position: usize,
+    remaining: usize,
+    context: usize,
+) -> Option<usize> {
+    let feedable = if logits { remaining } else { remaining - 1 };
+    (feedable >= least && position + width <= context).then(|| feedable.min(width))
 }
 
 /// Why a call was refused or failed.
@@ -95,15 +147,17 @@ impl PackageRunner {
         self.info.notes.extend(notes);
     }
 
-    /// The call for the next of `remaining` tokens: the widest one that is worth it and fits.
-    fn next_call(&self, position: usize, remaining: usize) -> &PlannedCall {
-        let fits = |call: &&PlannedCall| remaining >= call.least() && position + call.width() <= self.context;
-        self.calls.iter().rev().find(fits).unwrap_or(&self.calls[0])
+    /// The step for the next of `remaining` tokens: the widest one that is worth it and fits. And how many it takes.
+    fn next_step(&self, position: usize, remaining: usize) -> (&PlannedStep, usize) {
+        let fits =
+            |step: &PlannedStep| fitting((step.width(), step.least(), step.logits), position, remaining, self.context);
+        let widest = self.steps.iter().rev().find_map(|step| Some((step, fits(step)?)));
+        widest.unwrap_or((&self.steps[0], 1))
     }
 }
 
 impl Runner for PackageRunner {
-    type State = State;
+    type State = PackageState;
 
     fn context(&self) -> usize {
         self.context
@@ -114,22 +168,40 @@ impl Runner for PackageRunner {
     }
 
     fn chunk(&self) -> usize {
-        self.calls.last().map_or(1, PlannedCall::width)
+        self.steps.last().map_or(1, PlannedStep::width)
     }
 
-    fn new_state(&self) -> Result<State, RunnerError> {
-        Ok(State::new(Arc::clone(&self.layout)))
+    fn new_state(&self) -> Result<PackageState, RunnerError> {
+        let parts = self.layouts.iter().map(|layout| State::new(Arc::clone(layout))).collect();
+        Ok(PackageState { parts, hidden: Vec::new() })
     }
 
-    fn feed(&self, state: &mut State, position: usize, tokens: &[u32], logits: &mut [f32]) -> Result<(), RunnerError> {
+    fn feed(
+        &self,
+        state: &mut PackageState,
+        position: usize,
+        tokens: &[u32],
+        logits: &mut [f32],
+    ) -> Result<(), RunnerError> {
         check_feed((self.context, self.vocabulary), position, tokens, logits)?;
+        if state.parts.len() != self.layouts.len() {
+            return Err("the state belongs to a model of other parts; make a new one".into());
+        }
         let (mut position, mut rest) = (position, tokens);
         while !rest.is_empty() {
-            let call = self.next_call(position, rest.len());
-            let (now, later) = rest.split_at(rest.len().min(call.width()));
-            let wanted = later.is_empty().then_some(&mut *logits);
-            call.run(state, position, now, wanted)
-                .map_err(|source| FeedError::Run { function: call.function().to_owned(), source })?;
+            let (step, count) = self.next_step(position, rest.len());
+            let (now, later) = rest.split_at(count);
+            let hidden = &mut state.hidden;
+            let logits = later.is_empty().then_some(&mut *logits);
+            let wanted = logits.is_some();
+            let mut feeding = Feeding { position, tokens: now, hidden, logits };
+            for (call, state) in step.calls.iter().zip(&mut state.parts) {
+                if !wanted && call.gives_logits_alone() {
+                    break;
+                }
+                call.run(state, &mut feeding)
+                    .map_err(|source| FeedError::Run { function: call.function().to_owned(), source })?;
+            }
             position += now.len();
             rest = later;
         }
@@ -137,10 +209,14 @@ impl Runner for PackageRunner {
     }
 
     /// Copies the columns that the first `position` tokens have written, and no others.
-    fn copy_state(&self, state: &State, position: usize) -> Result<Option<State>, RunnerError> {
-        let mut copy = State::new(Arc::clone(state.layout()));
-        for tensor in &self.cache.tensors {
-            let (Some(from), Some(to)) = (state.get(&tensor.name), copy.get_mut(&tensor.name)) else { continue };
+    fn copy_state(&self, state: &PackageState, position: usize) -> Result<Option<PackageState>, RunnerError> {
+        let parts = state.parts.iter().map(|part| State::new(Arc::clone(part.layout()))).collect();
+        let mut copy = PackageState { parts, hidden: Vec::new() };
+        for (tensor, (part, name)) in self.cache.tensors.iter().zip(&self.places) {
+            let (from, to) = (state.parts.get(*part), copy.parts.get_mut(*part));
+            let (Some(from), Some(to)) = (from.and_then(|s| s.get(name)), to.and_then(|s| s.get_mut(name))) else {
+                return Err(foreign(tensor));
+            };
             columns::copy(tensor, from, to, position);
         }
         Ok(Some(copy))
@@ -152,28 +228,28 @@ impl Runner for PackageRunner {
 
     fn read_columns(
         &self,
-        state: &State,
+        state: &PackageState,
         tensor: usize,
         rows: Range<usize>,
         columns: usize,
         to: &mut [u8],
     ) -> Result<(), RunnerError> {
-        let tensor = &self.cache.tensors[tensor];
-        let from = state.get(&tensor.name).ok_or_else(|| foreign(tensor))?;
+        let (tensor, (part, name)) = (&self.cache.tensors[tensor], &self.places[tensor]);
+        let from = state.parts.get(*part).and_then(|state| state.get(name)).ok_or_else(|| foreign(tensor))?;
         columns::read(tensor, from, rows, columns, to);
         Ok(())
     }
 
     fn write_columns(
         &self,
-        state: &mut State,
+        state: &mut PackageState,
         tensor: usize,
         rows: Range<usize>,
         columns: usize,
         from: &[u8],
     ) -> Result<(), RunnerError> {
-        let tensor = &self.cache.tensors[tensor];
-        let to = state.get_mut(&tensor.name).ok_or_else(|| foreign(tensor))?;
+        let (tensor, (part, name)) = (&self.cache.tensors[tensor], &self.places[tensor]);
+        let to = state.parts.get_mut(*part).and_then(|state| state.get_mut(name)).ok_or_else(|| foreign(tensor))?;
         columns::write(tensor, to, rows, columns, from);
         Ok(())
     }

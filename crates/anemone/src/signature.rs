@@ -1,11 +1,14 @@
-//! Interfaces of packages that hold a conversation in their states: the list, and how a package is recognized.
+//! Interfaces of packages that hold a conversation: the list, and how a package is recognized.
 //!
 //! A signature says which ports a function has and what they are fed with. A function that [fits](fit) gives [`Call`]s,
-//! which are all that a runner needs to know. To add a signature is to add its file and its line in the list.
+//! which are all that a runner needs to know. To add a signature is to add its file and its line in the list. Packages that
+//! are the [parts](parts) of one model are recognized together, by the names of their ports.
 
 mod causal_mask;
 mod fit;
 mod input_ids;
+mod input_ids_io;
+mod parts;
 mod token_position;
 
 use std::collections::BTreeMap;
@@ -25,10 +28,13 @@ pub(crate) struct Signature {
     inputs: &'static [(&'static str, Feed)],
     /// The output with the logits: of every token, or of the last one.
     logits: &'static str,
+    /// Inputs that hold the cache in place of states, each with the output of its new columns.
+    caches: &'static [(&'static str, &'static str)],
 }
 
-/// Every signature, the most wanted first.
-const SIGNATURES: &[&Signature] = &[&input_ids::SIGNATURE, &causal_mask::SIGNATURE, &token_position::SIGNATURE];
+/// Every signature of whole models, the most wanted first.
+const SIGNATURES: &[&Signature] =
+    &[&input_ids::SIGNATURE, &input_ids_io::SIGNATURE, &causal_mask::SIGNATURE, &token_position::SIGNATURE];
 
 /// What an input is fed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +45,32 @@ pub(crate) enum Feed {
     Positions,
     /// (1, 1, width, past + width): 0 where a token may look, [`MASKED`] elsewhere.
     Mask,
+    /// (1, 1, width, context): the same over the whole cache.
+    WholeMask,
+    /// (1): the position of the first token.
+    Start,
+    /// What the part before gave.
+    Hidden,
+    /// The cache, of that index among the call's.
+    Cache(usize),
+}
+
+/// What a call gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gives {
+    /// The logits of every token, or of the last one.
+    Logits,
+    /// What the next part is fed with.
+    Hidden,
+}
+
+/// A cache that is no state: the host keeps it, gives it to each call, and writes the new columns into it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HostCache {
+    /// The input that it is given as, (…, context, head dim).
+    pub(crate) input: String,
+    /// The output of the new columns, (…, width, head dim).
+    pub(crate) columns: String,
 }
 
 /// Added to the scores of what must not be seen. Half floats hold it, and their scores are far smaller.
@@ -56,16 +88,43 @@ pub(crate) struct Call {
     pub(crate) width: usize,
     /// Positions that the states have room for.
     pub(crate) context: usize,
-    /// Logits for each token.
+    /// Logits for each token; 0 if it gives none.
     pub(crate) vocabulary: usize,
     /// What each input is fed with.
-    pub(crate) inputs: &'static [(&'static str, Feed)],
-    /// The output with the logits.
-    pub(crate) logits: &'static str,
+    pub(crate) inputs: Vec<(String, Feed)>,
+    /// What it gives.
+    pub(crate) gives: Gives,
+    /// The outputs with that, one after the other.
+    pub(crate) outputs: Vec<String>,
+    /// The caches that are no states.
+    pub(crate) caches: Vec<HostCache>,
     /// The shape of each input.
     pub(crate) shapes: BTreeMap<String, Vec<usize>>,
     /// The extent that follows the position, if one does: that of past and new tokens together.
     pub(crate) varying: Option<Varying>,
+}
+
+impl Call {
+    /// Whether a call of fewer tokens than its width finds the last one by its position.
+    pub(crate) fn by_position(&self) -> bool {
+        self.inputs.iter().any(|(_, feed)| matches!(feed, Feed::Positions | Feed::Start))
+    }
+}
+
+/// One way to feed a model: a call of each of its parts, all of one width.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    /// The calls in order of the parts. That of the last part is missing if it gives no logits at this width.
+    pub(crate) calls: Vec<Call>,
+}
+
+/// How a model is fed.
+#[derive(Clone, Debug)]
+pub(crate) struct Recognized {
+    /// The interface.
+    pub(crate) name: &'static str,
+    /// By width, that of one token first.
+    pub(crate) steps: Vec<Step>,
 }
 
 /// Why a signature does not fit a package.
@@ -89,7 +148,9 @@ impl Signature {
     /// The ports in words.
     fn ports(&self) -> String {
         let inputs: Vec<&str> = self.inputs.iter().map(|(name, _)| *name).collect();
-        format!("{} → {}, and states", inputs.join(", "), self.logits)
+        let caches: Vec<&str> = self.caches.iter().map(|(_, columns)| *columns).collect();
+        let caches = if caches.is_empty() { "and states".to_owned() } else { caches.join(", ") };
+        format!("{} → {}, {caches}", inputs.join(", "), self.logits)
     }
 
     /// The calls of a package's functions by width, that of one token first; or what is missing.
@@ -126,7 +187,7 @@ impl Signature {
 }
 
 /// Finds the signature of a package, and its calls by width, that of one token first; or why none fits.
-pub(crate) fn recognize(model: &Model) -> Result<(&'static Signature, Vec<Call>), Vec<Misfit>> {
+fn recognize_one(model: &Model) -> Result<(&'static Signature, Vec<Call>), Vec<Misfit>> {
     let mut misfits = Vec::new();
     for &signature in SIGNATURES {
         match signature.calls(model) {
@@ -135,6 +196,18 @@ pub(crate) fn recognize(model: &Model) -> Result<(&'static Signature, Vec<Call>)
         }
     }
     Err(misfits)
+}
+
+/// Finds how a model of one or several packages is fed, or why it cannot be.
+pub(crate) fn recognize(models: &[&Model]) -> Result<Recognized, Vec<Misfit>> {
+    match models {
+        [model] => {
+            let (signature, calls) = recognize_one(model)?;
+            let steps = calls.into_iter().map(|call| Step { calls: vec![call] }).collect();
+            Ok(Recognized { name: signature.name, steps })
+        }
+        _ => parts::recognize(models),
+    }
 }
 
 /// A state that a function declares and never writes, so that it remembers nothing.

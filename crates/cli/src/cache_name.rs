@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use anemone_convert::{DEFAULT_CONTEXT, DEFAULT_PREFILL, Options};
+use anemone_convert::{DEFAULT_CONTEXT, DEFAULT_PREFILL, Options, Split};
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
@@ -53,6 +53,14 @@ fn suffix(options: &Options) -> String {
     if options.profile != Options::default().profile {
         text += &format!("-{}", options.profile);
     }
+    if options.kv != Options::default().kv {
+        text += &format!("-{}", options.kv);
+    }
+    match options.split {
+        Split::Auto => {}
+        Split::Count(count) => text += &format!("-parts{count}"),
+        Split::Bytes(bytes) => text += &format!("-parts-of-{bytes}"),
+    }
     if let Some(context) = options.context.filter(|&n| n != DEFAULT_CONTEXT) {
         text += &format!("-context{context}");
     }
@@ -83,6 +91,8 @@ mod tests {
         let other = Options { context: Some(512), weights: int8, prefill: Some(32), ..usual };
         assert_eq!(of_default("Tiny", &other), "Tiny-int8-context512-prefill32");
         assert_eq!(of_default("Tiny", &Options { profile: anemone_convert::Profile::Ane, ..usual }), "Tiny-ane");
+        assert_eq!(of_default("Tiny", &Options { kv: anemone_convert::Kv::Io, ..usual }), "Tiny-io");
+        assert_eq!(of_default("Tiny", &Options { split: Split::Count(3), ..usual }), "Tiny-parts3");
     }
 
     #[test]

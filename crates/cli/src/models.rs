@@ -10,7 +10,7 @@ use anemone_cli::acquire::lock::Lock;
 use anemone_cli::acquire::{self, DEFAULT_MODEL, Terminal};
 use anemone_cli::home::{Home, Kind, bytes_under};
 use anemone_cli::{cache_name, numbers, units};
-use anemone_convert::Watch;
+use anemone_convert::{Kv, Watch};
 use anemone_package::bundle::{self, BundleManifest};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -181,7 +181,7 @@ impl Choice {
     /// Refuses options that a converted model can no longer choose.
     fn check_shape(&self, path: &Path) -> Result<()> {
         let manifest = BundleManifest::read(path).ok();
-        let Shape { context, weights, prefill, profile } = &self.shape;
+        let Shape { context, weights, prefill, profile, kv, parts, part_size } = &self.shape;
         let baked = |option: &str, asked: String, has: Option<String>| match has {
             Some(has) if has == asked => Ok(()),
             has => {
@@ -202,6 +202,16 @@ impl Choice {
             let width = manifest.as_ref().and_then(|m| m.functions.get(anemone_convert::PREFILL));
             baked("--prefill", n.to_string(), width.map(ToString::to_string))?;
         }
+        if let Some(kv) = kv {
+            let has = |m: &BundleManifest| if m.roles.columns.is_empty() { Kv::State } else { Kv::Io }.to_string();
+            baked("--kv", kv.to_string(), manifest.as_ref().map(has))?;
+        }
+        if let Some(n) = parts {
+            baked("--parts", n.to_string(), manifest.as_ref().map(|m| m.parts.len().max(1).to_string()))?;
+        }
+        if let Some(megabytes) = part_size {
+            baked("--part-size", megabytes.to_string(), None)?;
+        }
         if let Some(profile) = profile {
             baked("--profile", profile.to_string(), None)?;
         }
@@ -212,9 +222,10 @@ impl Choice {
 /// Whether a path leads to something to convert rather than to something converted.
 fn is_checkpoint(path: &Path) -> bool {
     if !path.is_dir() {
-        return !path.extension().is_some_and(|e| e.eq_ignore_ascii_case("mlmodel"));
+        // A folder of ANEMLL may be named by its description.
+        return !path.extension().is_some_and(|e| e.eq_ignore_ascii_case("mlmodel")) && !path.ends_with("meta.yaml");
     }
-    if path.join(bundle::MANIFEST).is_file() || path.join("Manifest.json").is_file() {
+    if [bundle::MANIFEST, "Manifest.json", "meta.yaml"].iter().any(|name| path.join(name).is_file()) {
         return false;
     }
     let names = |ending: &str| {

@@ -3,11 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use anemone_cli::home::Home;
-use anemone_package::bundle;
+use anemone_package::bundle::{self, BundleManifest};
 use anyhow::{Result, bail};
 
 /// The package that an argument names: a package, a converted folder, or the name of a cached model.
 pub(crate) fn find(argument: &Path) -> Result<PathBuf> {
+    if let Ok(manifest) = BundleManifest::read(argument)
+        && !manifest.parts.is_empty()
+    {
+        let parts = manifest.parts.iter().map(|part| argument.join(&part.package).display().to_string());
+        let parts = parts.collect::<Vec<_>>().join(", ");
+        bail!("{}: the model is in parts; name one of its packages: {parts}", argument.display());
+    }
     let in_folder = |path: PathBuf| {
         let inside = path.join(bundle::PACKAGE);
         if path.join(bundle::MANIFEST).is_file() || !path.join("Manifest.json").is_file() && inside.is_dir() {

@@ -18,7 +18,8 @@ use crate::block::layers::{Parts, layers};
 use crate::block::mask::causal_masks;
 use crate::block::rope::rotations;
 use crate::error::Result;
-use crate::net::{CACHE, Net};
+use crate::net::Net;
+use crate::part::TAKES;
 use crate::source::config::Config;
 use crate::source::family::Activation;
 
@@ -33,15 +34,15 @@ use channels::{columns_of_angles, masks_of_heads};
 use norm::rms_norm;
 
 pub(crate) fn build(mut net: Net<'_>) -> Result<Function> {
-    let logits = logits(&mut net)?;
-    let mut function = net.finish(&[logits]);
+    let result = result(&mut net)?;
+    let mut function = net.finish_part(result)?;
     weights::give_four_axes(&mut function)?;
     Ok(function)
 }
 
-/// The cache of a model.
-pub(crate) fn cache_type(config: &Config, context: usize) -> StaticType {
-    StaticType::new(DType::F16, &[2 * config.layers * config.kv_heads, 1, context, row_size(config.head_dim)])
+/// The cache of so many layers.
+pub(crate) fn cache_type(config: &Config, layers: usize, context: usize) -> StaticType {
+    StaticType::new(DType::F16, &[2 * layers * config.kv_heads, 1, context, row_size(config.head_dim)])
 }
 
 /// Elements of a row of the cache: a head, padded.
@@ -49,22 +50,48 @@ fn row_size(head_dim: usize) -> usize {
     head_dim.next_power_of_two().max(32)
 }
 
-fn logits(net: &mut Net<'_>) -> Result<ValueId> {
-    let (width, config) = (net.width, net.config());
-    let ids = net.input("input_ids", DType::I32, &[1, width]);
-    let positions = net.input("cache_position", DType::I32, &[width]);
-    let cache = net.f.state(CACHE, &cache_type(config, net.context));
-    let (start, stop) = columns(net, positions)?;
-    let masks = causal_masks(net, positions)?;
-    let masks = masks_of_heads(net, masks)?;
-    let rotations = rotations(net, positions)?;
-    let angles = columns_of_angles(net, rotations)?;
-    let shared = Shared { cache, start, stop, masks, angles };
+/// The logits, or what the next part takes: rows (1, width, hidden size), whose last axis the Neural Engine likes.
+fn result(net: &mut Net<'_>) -> Result<ValueId> {
+    let (width, config, part) = (net.width, net.config(), net.part.clone());
+    let ids = net.ids();
+    let given = match ids {
+        None => Some(net.input(TAKES, DType::F16, &[1, width, config.hidden_size])),
+        Some(_) => None,
+    };
+    let positioned = !part.layers.is_empty() || (part.head && width > 1);
+    let positions = positioned.then(|| net.positions());
+    let shared = match positions.filter(|_| !part.layers.is_empty()) {
+        None => None,
+        Some(positions) => {
+            let cache = net.cache(&cache_type(config, part.layers.len(), net.context));
+            let (start, stop) = columns(net, positions)?;
+            let masks = causal_masks(net, positions, start)?;
+            let masks = masks_of_heads(net, masks)?;
+            let rotations = rotations(net, positions)?;
+            let angles = columns_of_angles(net, rotations)?;
+            Some(Shared { cache, start, stop, masks, angles })
+        }
+    };
 
-    let x = head::embedding(net, ids)?;
-    let attention = |net: &mut Net<'_>, x, layer, name: &str| attention(net, x, &shared, layer, name);
-    let x = layers(net, x, Parts { norm: rms_norm, attention, mlp: gated_mlp })?;
-    let last = head::last_token(net, x, positions)?;
+    let rows = match (ids, given) {
+        (Some(ids), _) => head::embedding(net, ids)?,
+        (None, given) => given.expect("what does not begin with ids is given something else"),
+    };
+    if part.layers.is_empty() && !part.head {
+        return Ok(rows);
+    }
+    let mut x = head::channels_of_rows(net, rows)?;
+    if let Some(shared) = shared {
+        let attention = |net: &mut Net<'_>, x, layer, name: &str| attention(net, x, &shared, layer, name);
+        x = layers(net, x, Parts { norm: rms_norm, attention, mlp: gated_mlp })?;
+    }
+    if !part.head {
+        return head::rows_of_channels(net, x);
+    }
+    let last = match positions {
+        Some(positions) => head::last_token(net, x, positions)?,
+        None => x,
+    };
     let normed = rms_norm(net, last, "model.norm", config.residual_scale)?;
     head::logits(net, normed)
 }

@@ -1,6 +1,6 @@
 //! After writing: every weight of the package is decoded, by what decodes it when it runs, and compared with its source.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use anemone_mil::build::identifier;
 use anemone_mil::packed::Packed;
@@ -47,17 +47,20 @@ impl Fidelity {
     }
 }
 
-/// Compares the package at `package` with its source.
+/// Compares the packages of a model with their source.
 pub(crate) fn check(
-    package: &Path,
+    packages: &[PathBuf],
     function: &str,
     source: &Source,
     scheme: &'static Scheme,
     watch: &Watch,
 ) -> Result<Fidelity> {
-    let model = anemone_mil::load(package)?;
-    let function = model.program.functions.get(function);
-    let stored = Stored::new(function.ok_or_else(|| internal("the package lacks the function it was written with"))?);
+    let models = packages.iter().map(|package| Ok(anemone_mil::load(package)?)).collect::<Result<Vec<_>>>()?;
+    let stored = models.iter().map(|model| {
+        let function = model.program.functions.get(function);
+        Ok(Stored::new(function.ok_or_else(|| internal("the package lacks the function it was written with"))?))
+    });
+    let stored = stored.collect::<Result<Vec<_>>>()?;
     let config = source.config();
     let mut fidelity = Fidelity::default();
     for (name, shape) in (config.family.tensors)(config) {
@@ -67,8 +70,10 @@ pub(crate) fn check(
         watch.check().map_err(|_| ConvertError::Stopped)?;
         let tensor = source.tensor(&name)?;
         let form = if shape.len() == 2 { scheme.form(&tensor) } else { Form::Halves };
-        let measured = find_and_compare(&stored, &name, &tensor)
-            .ok_or_else(|| internal(&format!("the package lacks the weight {name}")))?;
+        // Tied weights may be in two of the packages.
+        let measured = stored.iter().filter_map(|stored| find_and_compare(stored, &name, &tensor));
+        let measured = measured.reduce(|a, b| if b.worst > a.worst || b.worst.is_nan() { b } else { a });
+        let measured = measured.ok_or_else(|| internal(&format!("the package lacks the weight {name}")))?;
         let matrix = measured.told(&tensor, form);
         match form.promise(&tensor) {
             Promise::Exact if !matrix.exact => {

@@ -3,23 +3,25 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use anemone_mil::Program;
 use anemone_mil::model::{Metadata, Model};
-use anemone_mil::types::elements;
-use anemone_package::bundle::{self, BundleManifest, SourceInfo, hex};
+use anemone_package::bundle::{self, BundleManifest, PartInfo, SourceInfo, hex};
 use sha2::{Digest, Sha256};
 
 use crate::check::{Fidelity, check};
 use crate::error::{ConvertError, Result};
 use crate::lint::{Finding, Os, Profile, lint};
+use crate::part::{Frame, GIVES, Kv, Part, TAKES};
 use crate::quantize::{Scheme, Shared, Watch, Weights};
 use crate::source::{Format, Source};
+use crate::split::{Cut, Size, Split};
 use crate::staging::write_synced;
 use crate::tokenizer::{TokenizerFiles, reach};
-use crate::{profile, quantize, staging};
+use crate::{profile, quantize, split, staging};
 
 /// The context length of a conversion that does not ask for one, if the model was made for at least as much.
 pub const DEFAULT_CONTEXT: usize = 4096;
@@ -46,12 +48,16 @@ pub struct Options {
     pub prefill: Option<usize>,
     /// The hardware that the package is meant for.
     pub profile: Profile,
+    /// Where the key-value cache is kept.
+    pub kv: Kv,
+    /// Into how many packages the model is put.
+    pub split: Split,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let weights = quantize::find("f16").expect("the list of schemes has f16");
-        Self { context: None, weights, prefill: None, profile: Profile::Portable }
+        Self { context: None, weights, prefill: None, profile: Profile::Portable, kv: Kv::State, split: Split::Auto }
     }
 }
 
@@ -68,6 +74,8 @@ pub struct Estimate {
     pub weight_bytes: u64,
     /// Number of weights, for progress.
     pub weights: u64,
+    /// Packages.
+    pub parts: usize,
 }
 
 /// A conversion checked against its source: it can be costed, then carried out.
@@ -77,6 +85,8 @@ pub struct Conversion<'s> {
     weights: &'static Scheme,
     prefill: usize,
     profile: Profile,
+    kv: Kv,
+    parts: Vec<Part>,
     estimate: Estimate,
     tokenizer: Option<TokenizerFiles>,
     /// Tokens that no text becomes, since the model has no rows for them.
@@ -97,17 +107,23 @@ impl<'s> Conversion<'s> {
         if prefill < 2 || prefill > context {
             return problem("prefill", format!("{prefill}; expected 2 to {context}, the context of the package"));
         }
-        let (mut weight_bytes, mut weights) = (0, 0);
-        for (name, shape) in (c.family.tensors)(c) {
-            let n = elements(&shape) as u64;
-            match shape[..] {
-                [_, _] if c.tie_embeddings && name == "lm_head.weight" => {}
-                [_, _] => {
-                    weight_bytes += options.weights.bytes(&source.tensor(&name)?);
-                    weights += n;
-                }
-                _ => weight_bytes += 2 * n,
-            }
+        if options.kv == Kv::Io && options.profile == Profile::Gpu {
+            let why = "the apps that packages for the GPU are made for know the cache as state alone";
+            return problem("kv", format!("{}; expected state: {why}", options.kv));
+        }
+        let cut = Cut {
+            source,
+            scheme: options.weights,
+            profile: options.profile,
+            kv: options.kv,
+            widths: profile::widths(options.profile, prefill).into_values().collect(),
+            context,
+        };
+        let parts = cut.parts(options.split)?;
+        let mut size = Size::default();
+        for part in &parts {
+            let Size { bytes, weights } = cut.size(part)?;
+            size = Size { bytes: size.bytes + bytes, weights: size.weights + weights };
         }
         let tokenizer = source.has_tokenizer().then(|| source.tokenizer()).transpose()?;
         let unreachable = match &tokenizer {
@@ -116,12 +132,21 @@ impl<'s> Conversion<'s> {
         };
         let states = profile::states(options.profile, c, context);
         let cache_bytes = states.iter().map(|(_, ty)| 2 * ty.elements() as u64).sum();
-        let estimate = Estimate { context, trained_context: c.context_length, cache_bytes, weight_bytes, weights };
+        let estimate = Estimate {
+            context,
+            trained_context: c.context_length,
+            cache_bytes,
+            weight_bytes: size.bytes,
+            weights: size.weights,
+            parts: parts.len(),
+        };
         Ok(Self {
             source,
             weights: options.weights,
             prefill,
             profile: options.profile,
+            kv: options.kv,
+            parts,
             estimate,
             tokenizer,
             unreachable,
@@ -162,7 +187,12 @@ impl<'s> Conversion<'s> {
     /// # Errors
     /// If the model cannot be built.
     pub fn lint(&self, os: Os) -> Result<Vec<Finding>> {
-        Ok(lint(&self.model(&Watch::default(), "")?, self.profile, os))
+        let mut all = Vec::new();
+        for model in self.models(&Watch::default(), "")? {
+            all.extend(lint(&model, self.profile, os));
+        }
+        all.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+        Ok(all)
     }
 
     /// Refuses weights that the profile's hardware does not compute with.
@@ -193,20 +223,24 @@ impl<'s> Conversion<'s> {
         let staging = staging::begin(dest, self.estimate.weight_bytes + SPARE_DISK)?;
         let stopped = |e: ConvertError| if watch.stop.load(Ordering::Relaxed) { ConvertError::Stopped } else { e };
         let manifest = self.write(staging.folder(), watch).map_err(stopped)?;
-        let package = staging.folder().join(bundle::PACKAGE);
+        let packages = split::names(&self.parts).into_iter().map(|name| staging.folder().join(name));
+        let packages: Vec<PathBuf> = packages.collect();
         let widths = profile::widths(self.profile, self.prefill);
         let function = widths.keys().next().expect("each profile has a function");
-        let fidelity = check(&package, function, self.source, self.weights, watch)?;
+        let fidelity = check(&packages, function, self.source, self.weights, watch)?;
         staging::commit(staging, &manifest)?;
         Ok(fidelity)
     }
 
     fn write(&self, folder: &Path, watch: &Watch) -> Result<BundleManifest> {
         let source_sha256 = digest_files(self.source.weight_files(), watch)?;
-        let model = self.model(watch, &source_sha256)?;
-        let package = folder.join(bundle::PACKAGE);
-        anemone_mil::encode::write(&model, &package)?;
-        let package_sha256 = hex(&anemone_package::Package::open(&package)?.digest()?);
+        let mut digests = Vec::new();
+        for (model, name) in self.models(watch, &source_sha256)?.iter().zip(split::names(&self.parts)) {
+            let package = folder.join(name);
+            anemone_mil::encode::write(model, &package)?;
+            digests.push(anemone_package::Package::open(&package)?.digest()?);
+        }
+        let package_sha256 = hex(&bundle::digest_of_parts(&digests));
 
         let mut files = BTreeMap::new();
         let mut add = |name: &str, text: &str| {
@@ -231,12 +265,12 @@ impl<'s> Conversion<'s> {
         add(bundle::GENERATION, &generation)?;
         let c = self.source.config();
         Ok(BundleManifest {
-            version: bundle::VERSION,
+            version: if digests.len() == 1 { bundle::VERSION_OF_ONE } else { bundle::VERSION },
             name: self.source.name(),
             context: self.estimate.context,
             weights: self.weights.name.to_owned(),
             functions: profile::widths(self.profile, self.prefill),
-            roles: profile::roles(self.profile, c, self.estimate.context),
+            roles: profile::roles(self.profile, self.kv, c, self.estimate.context),
             source: SourceInfo {
                 format: match self.source.format() {
                     Format::Gguf => "gguf".into(),
@@ -246,19 +280,49 @@ impl<'s> Conversion<'s> {
                 sha256: source_sha256,
             },
             package_sha256,
+            parts: self.part_infos(&digests),
             files,
         })
     }
 
-    fn model(&self, watch: &Watch, source_sha256: &str) -> Result<Model> {
+    /// What the manifest says of the parts; nothing of a model in one package.
+    fn part_infos(&self, digests: &[[u8; 32]]) -> Vec<PartInfo> {
+        if digests.len() == 1 {
+            return Vec::new();
+        }
+        let parts = self.parts.iter().zip(digests).zip(split::names(&self.parts));
+        let info = |((part, digest), package): ((&Part, &[u8; 32]), String)| PartInfo {
+            package,
+            layers: [part.layers.start, part.layers.end],
+            takes: if part.embeddings { "input_ids" } else { TAKES }.to_owned(),
+            gives: if part.head { "logits" } else { GIVES }.to_owned(),
+            sha256: hex(digest),
+        };
+        parts.map(info).collect()
+    }
+
+    /// The packages, in order.
+    fn models(&self, watch: &Watch, source_sha256: &str) -> Result<Vec<Model>> {
+        self.parts.iter().map(|part| self.model(part, watch, source_sha256)).collect()
+    }
+
+    fn model(&self, part: &Part, watch: &Watch, source_sha256: &str) -> Result<Model> {
         let weights = Weights { scheme: self.weights, watch: watch.clone(), shared: Shared::default() };
         let mut functions = BTreeMap::new();
         for (name, width) in profile::widths(self.profile, self.prefill) {
-            let function = profile::build(self.profile, self.source, &weights, width, self.estimate.context)?;
+            let frame = Frame { width, context: self.estimate.context, part: part.clone(), kv: self.kv };
+            let function = profile::build(self.profile, self.source, &weights, &frame)?;
             functions.insert(name, function);
         }
         let c = self.source.config();
         let mut user_defined = profile::metadata(self.profile, self.source);
+        if self.kv == Kv::Io {
+            user_defined.push(("anemone.kv", self.kv.name().to_owned()));
+        }
+        if !part.is_whole() {
+            let Range { start, end } = part.layers;
+            user_defined.push(("anemone.layers", format!("{start}..{end}")));
+        }
         user_defined.extend([
             ("anemone.context", self.estimate.context.to_string()),
             ("anemone.weights", self.weights.name.to_owned()),
@@ -272,8 +336,9 @@ impl<'s> Conversion<'s> {
             default_function: profile::default_function(self.profile),
             metadata: Metadata {
                 description: format!(
-                    "{}: a language model whose key-value cache is state, for {} positions",
+                    "{}: a language model whose key-value cache is {}, for {} positions",
                     self.source.name(),
+                    if self.kv == Kv::Io { "an input" } else { "state" },
                     self.estimate.context
                 ),
                 user_defined: user_defined.into_iter().map(|(k, v)| (k.to_owned(), v)).collect(),

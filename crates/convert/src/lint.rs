@@ -54,7 +54,9 @@ mod unsupported;
 mod weight_size;
 
 pub use look::{Look, Subject};
+pub(crate) use op_count::MOST as MOST_OPERATIONS;
 pub use target::{Os, Profile};
+pub(crate) use weight_size::MOST as MOST_BYTES;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

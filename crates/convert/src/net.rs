@@ -7,6 +7,7 @@ use anemone_mil::types::{DType, StaticType};
 use anemone_mil::{Const, Function, Opset, TensorType, ValueId};
 
 use crate::error::{ConvertError, Result};
+use crate::part::{COLUMNS, Frame, GIVES, Kv, Part};
 use crate::quantize::Weights;
 use crate::source::config::Config;
 use crate::source::{Source, Tensor};
@@ -27,13 +28,21 @@ pub(crate) struct Net<'s> {
     pub(crate) width: usize,
     /// Positions that the cache has room for.
     pub(crate) context: usize,
+    /// What the function computes of the model.
+    pub(crate) part: Part,
+    /// Where the cache is kept.
+    pub(crate) kv: Kv,
+    /// New columns for a cache that the host keeps, in the order in which they lie there.
+    pub(crate) columns: Vec<ValueId>,
     weights: &'s Weights,
     made: HashMap<String, ValueId>,
 }
 
 impl<'s> Net<'s> {
-    pub(crate) fn new(source: &'s Source, weights: &'s Weights, width: usize, context: usize) -> Self {
-        Self { f: FunctionBuilder::new(OPSET), source, width, context, weights, made: HashMap::new() }
+    pub(crate) fn new(source: &'s Source, weights: &'s Weights, frame: Frame) -> Self {
+        let Frame { width, context, part, kv } = frame;
+        let (f, columns, made) = (FunctionBuilder::new(OPSET), Vec::new(), HashMap::new());
+        Self { f, source, width, context, part, kv, columns, weights, made }
     }
 
     pub(crate) fn config(&self) -> &'s Config {
@@ -65,8 +74,24 @@ impl<'s> Net<'s> {
         self.f.input(name, TensorType::fixed(dtype, shape))
     }
 
-    pub(crate) fn cache_state(&mut self) -> ValueId {
-        self.f.state(CACHE, &cache_type(self.config(), self.context))
+    /// The cache: a state, or an input where the host keeps it.
+    pub(crate) fn cache(&mut self, ty: &StaticType) -> ValueId {
+        match self.kv {
+            Kv::State => self.f.state(CACHE, ty),
+            Kv::Io => self.input(CACHE, ty.dtype, &ty.shape),
+        }
+    }
+
+    /// Token ids (1, width) in a part that begins with them; else nothing.
+    pub(crate) fn ids(&mut self) -> Option<ValueId> {
+        let shape = [1, self.width];
+        self.part.embeddings.then(|| self.input("input_ids", DType::I32, &shape))
+    }
+
+    /// The positions of the tokens (width).
+    pub(crate) fn positions(&mut self) -> ValueId {
+        let shape = [self.width];
+        self.input("cache_position", DType::I32, &shape)
     }
 
     /// A matrix of the source, as the chosen weights store it; the same value for the same tensor.
@@ -133,11 +158,54 @@ impl<'s> Net<'s> {
     pub(crate) fn finish(self, outputs: &[ValueId]) -> Function {
         self.f.finish(outputs)
     }
+
+    /// Values joined along an axis; one is itself.
+    pub(crate) fn concat(&mut self, values: &[ValueId], axis: i32, name: &str) -> Result<ValueId> {
+        match values {
+            [one] => Ok(*one),
+            _ => {
+                let args = [("values", values.into()), ("axis", axis.into()), ("interleave", false.into())];
+                self.op("concat", name, &args)
+            }
+        }
+    }
+
+    /// Finishes a part that gives `result`: logits, or what the next part takes. New columns of a cache that the host keeps
+    /// are given too.
+    pub(crate) fn finish_part(mut self, result: ValueId) -> Result<Function> {
+        let columns = match self.columns.len() {
+            0 => None,
+            _ => {
+                let all = std::mem::take(&mut self.columns);
+                Some(self.concat(&all, 0, COLUMNS)?)
+            }
+        };
+        let name = if self.part.head { "logits" } else { GIVES };
+        let outputs: Vec<ValueId> = [result].into_iter().chain(columns).collect();
+        let mut function = self.finish(&outputs);
+        for (id, name) in [(Some(result), name), (columns, COLUMNS)] {
+            if let Some(id) = id {
+                rename(&mut function, id, name);
+            }
+        }
+        Ok(function)
+    }
 }
 
-/// The cache: keys of all layers, then values of all layers.
-pub(crate) fn cache_type(config: &Config, context: usize) -> StaticType {
-    StaticType::new(DType::F16, &[2 * config.layers, config.kv_heads, context, config.head_dim])
+/// Gives an output its name.
+fn rename(function: &mut Function, id: ValueId, name: &str) {
+    if function.value(id).name == name {
+        return;
+    }
+    name.clone_into(&mut function.values[id.index()].name);
+    if let Some(op) = function.body.ops.iter_mut().find(|op| op.outputs.contains(&id)) {
+        op.attributes.insert("name".to_owned(), name.into());
+    }
+}
+
+/// The cache of so many layers: their keys, then their values.
+pub(crate) fn cache_type(config: &Config, layers: usize, context: usize) -> StaticType {
+    StaticType::new(DType::F16, &[2 * layers, config.kv_heads, context, config.head_dim])
 }
 
 /// An extent as the integers of programs.

@@ -11,6 +11,7 @@ use crate::convert::{DECODE, DEFAULT_CONTEXT, PREFILL};
 use crate::error::{ConvertError, Result};
 use crate::lint::Profile;
 use crate::net::{CACHE, Net, cache_type};
+use crate::part::{COLUMNS, Frame, GIVES, Kv, TAKES};
 use crate::quantize::Weights;
 use crate::source::Source;
 use crate::source::config::Config;
@@ -30,41 +31,36 @@ pub(crate) fn default_function(profile: Profile) -> Option<String> {
     (profile != Profile::Gpu).then(|| DECODE.to_owned())
 }
 
-/// Builds the function that takes `width` tokens a call, or any number for the GPU.
-pub(crate) fn build(
-    profile: Profile,
-    source: &Source,
-    weights: &Weights,
-    width: usize,
-    context: usize,
-) -> Result<Function> {
-    let net = |width| Net::new(source, weights, width, context);
+/// Builds the function of a frame, or that of any number of tokens for the GPU.
+pub(crate) fn build(profile: Profile, source: &Source, weights: &Weights, frame: &Frame) -> Result<Function> {
+    let net = |width| Net::new(source, weights, Frame { width, ..frame.clone() });
     let mut function = match profile {
-        Profile::Portable => arch::build(source.config().family)(net(width))?,
-        Profile::Ane => ane::build(net(width))?,
+        Profile::Portable => arch::build(source.config().family)(net(frame.width))?,
+        Profile::Ane => ane::build(net(frame.width))?,
         Profile::Gpu => gpu::build(net)?,
     };
-    function.ports = ports(&function, profile, context);
+    function.ports = ports(&function, profile, frame.context);
     Ok(function)
 }
 
-/// The states of one conversation.
+/// The caches of one conversation, by the names of their states or inputs.
 pub(crate) fn states(profile: Profile, config: &Config, context: usize) -> Vec<(&'static str, StaticType)> {
     match profile {
-        Profile::Portable => vec![(CACHE, cache_type(config, context))],
-        Profile::Ane => vec![(CACHE, ane::cache_type(config, context))],
+        Profile::Portable => vec![(CACHE, cache_type(config, config.layers, context))],
+        Profile::Ane => vec![(CACHE, ane::cache_type(config, config.layers, context))],
         Profile::Gpu => gpu::STATES.map(|name| (name, gpu::state_type(config, context))).into(),
     }
 }
 
 /// Which port is what.
-pub(crate) fn roles(profile: Profile, config: &Config, context: usize) -> Roles {
+pub(crate) fn roles(profile: Profile, kv: Kv, config: &Config, context: usize) -> Roles {
     let [tokens, positions] = match profile {
         Profile::Portable | Profile::Ane => ["input_ids", "cache_position"],
         Profile::Gpu => gpu::INPUTS,
     };
     let cache = states(profile, config, context).into_iter().map(|(name, _)| name.to_owned()).collect();
-    Roles { tokens: tokens.into(), positions: positions.into(), logits: "logits".into(), cache }
+    let columns = if kv == Kv::Io { vec![COLUMNS.to_owned()] } else { Vec::new() };
+    Roles { tokens: tokens.into(), positions: positions.into(), logits: "logits".into(), cache, columns }
 }
 
 /// What the metadata says of the profile, and, for the GPU, the keys that Hugging Face's swift-transformers looks for.
@@ -150,6 +146,10 @@ fn describe(port: &str) -> &'static str {
         "input_ids" => "Token ids. A call of fewer tokens than its width repeats the last one.",
         "cache_position" => "The position of each token. A call of fewer tokens than its width repeats the last one.",
         "logits" => "Scores of the token after the last one.",
+        CACHE => "The key-value cache as far as the host has written it.",
+        COLUMNS => "New columns of the key-value cache, for the host to write at the positions of the tokens.",
+        TAKES => "What the part before gives.",
+        GIVES => "What the next part takes.",
         "inputIds" => "Token ids, any number of them.",
         "causalMask" => "Added to scores. Its last extent is the number of tokens, those of the past included.",
         _ => "",

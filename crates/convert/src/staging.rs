@@ -44,13 +44,9 @@ fn refused(error: PackageError) -> ConvertError {
     }
 }
 
-/// What a conversion always writes, from its folder.
-const ALWAYS: [&str; 4] = [
-    bundle::MANIFEST,
-    "model.mlpackage/Manifest.json",
-    "model.mlpackage/Data/com.apple.CoreML/model.mlmodel",
-    "model.mlpackage/Data/com.apple.CoreML/weights/weight.bin",
-];
+/// What each package holds that a conversion writes.
+const IN_PACKAGE: [&str; 3] =
+    ["Manifest.json", "Data/com.apple.CoreML/model.mlmodel", "Data/com.apple.CoreML/weights/weight.bin"];
 /// What it may write. One of these that its manifest does not list was put there by somebody.
 const LISTED: [&str; 3] = [bundle::TOKENIZER, bundle::CHAT_TEMPLATE, bundle::GENERATION];
 /// What systems put into folders that are looked at.
@@ -61,8 +57,15 @@ fn in_the_way(folder: &Path) -> io::Result<Option<String>> {
     if !folder.join(bundle::MANIFEST).is_file() {
         return Ok(Some(format!("a folder without {}", bundle::MANIFEST)));
     }
-    let mut ours: BTreeSet<PathBuf> = ALWAYS.iter().map(PathBuf::from).collect();
-    let listed = BundleManifest::read(folder).map_or(Vec::new(), |manifest| manifest.files.into_keys().collect());
+    let (listed, mut packages) = BundleManifest::read(folder).map_or_else(
+        |_| (Vec::new(), Vec::new()),
+        |m| (m.files.into_keys().collect(), m.parts.into_iter().map(|part| part.package).collect()),
+    );
+    if packages.is_empty() {
+        packages.push(bundle::PACKAGE.to_owned());
+    }
+    let inside = packages.iter().flat_map(|package| IN_PACKAGE.map(|file| Path::new(package).join(file)));
+    let mut ours: BTreeSet<PathBuf> = inside.chain([PathBuf::from(bundle::MANIFEST)]).collect();
     ours.extend(LISTED.iter().filter(|name| listed.iter().any(|l| l == *name)).map(PathBuf::from));
     let found = somebodys(folder, Path::new(""), &ours)?;
     Ok(found.map(|path| format!("{:?}, which no conversion wrote", path.to_string_lossy())))
@@ -99,14 +102,21 @@ mod tests {
 
     fn manifest() -> BundleManifest {
         BundleManifest {
-            version: bundle::VERSION,
+            version: bundle::VERSION_OF_ONE,
             name: "m".into(),
             context: 8,
             weights: "f16".into(),
             functions: BTreeMap::new(),
-            roles: Roles { tokens: "i".into(), positions: "p".into(), logits: "l".into(), cache: vec!["c".into()] },
+            roles: Roles {
+                tokens: "i".into(),
+                positions: "p".into(),
+                logits: "l".into(),
+                cache: vec!["c".into()],
+                columns: Vec::new(),
+            },
             source: SourceInfo { format: "gguf".into(), architecture: "llama".into(), sha256: String::new() },
             package_sha256: String::new(),
+            parts: Vec::new(),
             files: BTreeMap::from([(bundle::GENERATION.to_owned(), String::new())]),
         }
     }
@@ -114,8 +124,8 @@ mod tests {
     /// A folder as a conversion of a model without a tokenizer leaves it.
     fn converted(dest: &Path) {
         let staging = begin(dest, 0).unwrap();
-        for file in &ALWAYS[1..] {
-            let path = staging.folder().join(file);
+        for file in IN_PACKAGE {
+            let path = staging.folder().join(bundle::PACKAGE).join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             write_synced(&path, b"").unwrap();
         }

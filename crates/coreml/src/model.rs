@@ -140,7 +140,8 @@ impl<F: Framework> Function<F> {
         self.ports.inputs.iter().position(|p| p.name == name).ok_or_else(|| self.absent("input", name))
     }
 
-    /// Calls the function once: `fill` writes each input (by index), Core ML predicts, `read` sees the output `output`.
+    /// Calls the function once: `fill` writes each input (by index), Core ML predicts, `read` sees each of `outputs` (by its
+    /// index there).
     ///
     /// `shapes` holds the shapes of inputs that take several, by index; whoever gives none calls with arrays that were made
     /// when the function was loaded, and nothing is allocated here. The state must be given exactly if the function has one.
@@ -153,8 +154,8 @@ impl<F: Framework> Function<F> {
         state: Option<&mut State<F>>,
         shapes: &[(usize, Vec<usize>)],
         fill: &mut dyn FnMut(usize, ViewMut<'_>) -> Result<()>,
-        output: &str,
-        read: &mut dyn FnMut(View<'_>) -> Result<()>,
+        outputs: &[String],
+        read: &mut dyn FnMut(usize, View<'_>) -> Result<()>,
     ) -> Result<()> {
         let stateful = !self.ports.states.is_empty();
         if stateful != state.is_some() {
@@ -179,7 +180,8 @@ impl<F: Framework> Function<F> {
             }
         }
         .map_err(failed(format!("predicting with function `{}`", self.name)))?;
-        framework.read_output(&loaded.call, output, read)
+        let each = outputs.iter().enumerate();
+        each.map(|(i, output)| framework.read_output(&loaded.call, output, &mut |view| read(i, view))).collect()
     }
 
     /// Makes other arrays, if the shapes are others than before.

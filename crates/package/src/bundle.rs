@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! anemone.json             the manifest: roles, context, source, digests
-//! model.mlpackage/
+//! model.mlpackage/         or several packages, the parts of one model, in the order that the manifest gives
 //! tokenizer.json
 //! chat_template.jinja      if the model has one
 //! generation_config.json
@@ -27,8 +27,12 @@ pub const TOKENIZER: &str = "tokenizer.json";
 pub const CHAT_TEMPLATE: &str = "chat_template.jinja";
 /// The file name of the settings for generation.
 pub const GENERATION: &str = "generation_config.json";
-/// The version of the manifest that this library writes, and the newest that it reads.
-pub const VERSION: u32 = 1;
+/// The newest version of the manifest that is read here: that of models in parts.
+pub const VERSION: u32 = 2;
+/// The version of the manifest of a model in one package.
+pub const VERSION_OF_ONE: u32 = 1;
+/// A model has at most so many parts.
+pub const MAX_PARTS: usize = 256;
 /// A manifest may be this long, in bytes.
 const MAX_MANIFEST: u64 = 1 << 20;
 /// A file that the manifest lists may be this long, in bytes.
@@ -37,7 +41,7 @@ const MAX_FILE: u64 = 1 << 28;
 /// What a bundle holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BundleManifest {
-    /// [`VERSION`] of the writer.
+    /// [`VERSION`] of a model in parts, [`VERSION_OF_ONE`] of others.
     pub version: u32,
     /// The model's name.
     pub name: String,
@@ -51,8 +55,12 @@ pub struct BundleManifest {
     pub roles: Roles,
     /// Where the model comes from.
     pub source: SourceInfo,
-    /// SHA-256 of the package, as [`Package::digest`](crate::Package::digest) computes it, in hexadecimal digits.
+    /// SHA-256 of the package, as [`Package::digest`](crate::Package::digest) computes it, in hexadecimal digits; of a model
+    /// in parts [`digest_of_parts`].
     pub package_sha256: String,
+    /// The packages of a model in parts, in the order in which they run. Empty for a model in one package, [`PACKAGE`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<PartInfo>,
     /// SHA-256 of each other file, in hexadecimal digits.
     pub files: BTreeMap<String, String>,
 }
@@ -66,8 +74,35 @@ pub struct Roles {
     pub positions: String,
     /// Scores of the next token, output.
     pub logits: String,
-    /// States that hold the key-value cache.
+    /// States that hold the key-value cache, or inputs if there are `columns`.
     pub cache: Vec<String>,
+    /// Outputs of the new columns of the cache, which the host writes; none where the cache is state.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<String>,
+}
+
+/// One package of several that are one model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartInfo {
+    /// The name of its folder, beside the manifest.
+    pub package: String,
+    /// The layers that it computes, from the first up to the one after the last.
+    pub layers: [usize; 2],
+    /// Its first input: token ids, or what the part before gives.
+    pub takes: String,
+    /// Its output: what the next part takes, or the logits.
+    pub gives: String,
+    /// SHA-256 of the package, in hexadecimal digits.
+    pub sha256: String,
+}
+
+/// The digest of a model whose packages have these digests, in order: that of a single one is its own.
+#[must_use]
+pub fn digest_of_parts(digests: &[[u8; 32]]) -> [u8; 32] {
+    match digests {
+        [one] => *one,
+        _ => Sha256::digest(digests.concat()).into(),
+    }
 }
 
 /// Where a model comes from.
@@ -114,6 +149,20 @@ pub enum BundleError {
         /// Its version.
         found: u32,
     },
+    /// A part of the model is missing.
+    #[error(
+        "{}: this package is missing: it is part {number} of the {of} that the model is made of; copy the whole folder, or \
+         convert the model again",
+        path.display()
+    )]
+    NoPart {
+        /// Where it should be.
+        path: PathBuf,
+        /// Which it is, from 1.
+        number: usize,
+        /// How many there are.
+        of: usize,
+    },
     /// A file is not the one that was written.
     #[error("{}: the file was changed: expected SHA-256 {expected}, found {found}; convert the model again", path.display())]
     Changed {
@@ -153,7 +202,40 @@ impl BundleManifest {
         if version.version > VERSION {
             return Err(BundleError::TooNew { path, found: version.version });
         }
-        serde_json::from_str(&text).map_err(malformed)
+        let manifest: Self = serde_json::from_str(&text).map_err(malformed)?;
+        match manifest.strange_part() {
+            None => Ok(manifest),
+            Some(problem) => Err(BundleError::Malformed { path, problem }),
+        }
+    }
+
+    /// What is wrong with the list of parts.
+    fn strange_part(&self) -> Option<String> {
+        if self.parts.len() > MAX_PARTS {
+            return Some(format!("{} parts, more than the {MAX_PARTS} that are taken", self.parts.len()));
+        }
+        let names: Vec<&str> = self.parts.iter().map(|part| part.package.as_str()).collect();
+        let strange = |(i, name): (usize, &&str)| {
+            !is_file_name(name) || !name.ends_with(".mlpackage") || names[..i].contains(name)
+        };
+        let found = names.iter().enumerate().find(|&(i, name)| strange((i, name)));
+        found.map(|(_, name)| format!("{name:?} in `parts` is no name of a package in the folder, or there twice"))
+    }
+
+    /// The packages in the order in which they run: one, or those of the parts.
+    ///
+    /// # Errors
+    /// If a part is missing. A single package that is missing is left to who opens it.
+    pub fn packages(&self, folder: &Path) -> Result<Vec<PathBuf>, BundleError> {
+        if self.parts.is_empty() {
+            return Ok(vec![folder.join(PACKAGE)]);
+        }
+        let (of, paths) = (self.parts.len(), self.parts.iter().map(|part| folder.join(&part.package)));
+        let found = paths.enumerate().map(|(i, path)| match path.is_dir() {
+            true => Ok(path),
+            false => Err(BundleError::NoPart { path, number: i + 1, of }),
+        });
+        found.collect()
     }
 
     /// The text of the manifest file.
@@ -168,8 +250,7 @@ impl BundleManifest {
     /// If one is missing or was changed, or is named by more than a file name: nothing outside of the folder is read.
     pub fn check_files(&self, folder: &Path) -> Result<(), BundleError> {
         for (name, expected) in &self.files {
-            let parts: Vec<Component<'_>> = Path::new(name).components().collect();
-            if !matches!(parts[..], [Component::Normal(only)] if only == name.as_str()) {
+            if !is_file_name(name) {
                 let problem = format!("{name:?} in `files` is no name of a file in the folder");
                 return Err(BundleError::Malformed { path: folder.join(MANIFEST), problem });
             }
@@ -187,6 +268,13 @@ impl BundleManifest {
         }
         Ok(())
     }
+}
+
+/// Whether it names something in a folder, and nothing outside of it.
+#[must_use]
+pub fn is_file_name(name: &str) -> bool {
+    let parts: Vec<Component<'_>> = Path::new(name).components().collect();
+    matches!(parts[..], [Component::Normal(only)] if only == name)
 }
 
 #[derive(Deserialize)]
@@ -216,9 +304,11 @@ mod tests {
                 positions: "cache_position".into(),
                 logits: "logits".into(),
                 cache: vec!["kv_cache".into()],
+                columns: Vec::new(),
             },
             source: SourceInfo { format: "gguf".into(), architecture: "llama".into(), sha256: "00".into() },
             package_sha256: "00".into(),
+            parts: Vec::new(),
             files: BTreeMap::from([("a.txt".into(), hex(&Sha256::digest(b"a")))]),
         }
     }
@@ -234,6 +324,33 @@ mod tests {
         read.check_files(dir.path()).unwrap();
         std::fs::write(dir.path().join("a.txt"), b"b").unwrap();
         assert!(read.check_files(dir.path()).unwrap_err().to_string().contains("a.txt"));
+    }
+
+    #[test]
+    fn parts_are_packages_in_the_folder_each_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let part = |name: &str| PartInfo {
+            package: name.to_owned(),
+            layers: [0, 1],
+            takes: "input_ids".into(),
+            gives: "logits".into(),
+            sha256: "00".into(),
+        };
+        let mut m = manifest();
+        assert!(!m.to_json().contains("parts") && !m.to_json().contains("columns"), "{}", m.to_json());
+        for names in [&["../a.mlpackage"][..], &["a.txt"], &["a.mlpackage", "a.mlpackage"], &["b/a.mlpackage"]] {
+            m.parts = names.iter().map(|name| part(name)).collect();
+            std::fs::write(dir.path().join(MANIFEST), m.to_json()).unwrap();
+            let error = BundleManifest::read(dir.path()).unwrap_err().to_string();
+            assert!(error.contains("in `parts`"), "{error}");
+        }
+        m.parts = vec![part("a.mlpackage"), part("b.mlpackage")];
+        std::fs::write(dir.path().join(MANIFEST), m.to_json()).unwrap();
+        let read = BundleManifest::read(dir.path()).unwrap();
+        assert_eq!(read, m);
+        std::fs::create_dir(dir.path().join("a.mlpackage")).unwrap();
+        let error = read.packages(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("b.mlpackage") && error.contains("part 2 of the 2"), "{error}");
     }
 
     #[test]

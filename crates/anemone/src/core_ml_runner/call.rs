@@ -1,10 +1,11 @@
 //! One way to call a loaded function.
 
-use anemone_coreml::{Framework, Function, State};
+use anemone_coreml::{CoreMlError, Framework, Function};
 use anemone_mil::DataMut;
 
-use crate::package_runner::fill;
-use crate::signature::{Call, Feed};
+use super::Kept;
+use crate::package_runner::{columns, fill};
+use crate::signature::{Call, Feed, Gives};
 
 /// A call, with the function that is loaded for it.
 #[derive(Debug)]
@@ -14,10 +15,14 @@ pub(super) struct LoadedCall {
     pub(super) function: usize,
     /// The inputs: index, what it is fed with.
     inputs: Vec<(usize, Feed)>,
+    /// The outputs: what the call gives, then the new columns of its caches.
+    outputs: Vec<String>,
     /// Shapes of the inputs, except those that follow the position, of a function that takes several.
     shapes: Vec<(usize, Vec<usize>)>,
     /// Whether logits come for every token, as far as the description says.
     every_token: bool,
+    /// Whether it keeps nothing.
+    stateless: bool,
 }
 
 /// Room for the numbers of a call, so that none is made for each.
@@ -25,11 +30,18 @@ pub(super) struct LoadedCall {
 pub(super) struct Room {
     numbers: Vec<i32>,
     mask: Vec<f32>,
+    /// What the part before gave.
+    hidden: Vec<f32>,
+    /// What the part that runs gives.
+    given: Vec<f32>,
+    /// New columns of each cache that is no state.
+    columns: Vec<Vec<f32>>,
 }
 
 impl Room {
     pub(super) fn for_width(width: usize) -> Self {
-        Self { numbers: Vec::with_capacity(width), mask: Vec::new() }
+        let (mask, hidden, given, columns) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { numbers: Vec::with_capacity(width), mask, hidden, given, columns }
     }
 }
 
@@ -45,26 +57,35 @@ impl LoadedCall {
         function: &Function<F>,
     ) -> Result<Self, String> {
         let inputs: Result<Vec<_>, _> =
-            call.inputs.iter().map(|&(name, feed)| function.input(name).map(|i| (i, feed))).collect();
+            call.inputs.iter().map(|(name, feed)| function.input(name).map(|i| (i, *feed))).collect();
         let inputs = inputs.map_err(|error| error.to_string())?;
-        let fixed = |&(i, feed): &(usize, Feed)| {
-            feed == Feed::Mask || function.ports().inputs[i].shape == shape(&call, feed, 0)
-        };
+        // Shapes that follow the position, and those that the package alone says, are not set beforehand.
+        let set = |feed: Feed| matches!(feed, Feed::Tokens | Feed::Positions);
+        let fixed =
+            |&(i, feed): &(usize, Feed)| !set(feed) || function.ports().inputs[i].shape == shape(&call, feed, 0);
         let several = several || !inputs.iter().all(fixed);
-        let shapes = inputs.iter().filter(|(_, feed)| *feed != Feed::Mask).map(|&(i, feed)| (i, shape(&call, feed, 0)));
+        let shapes = inputs.iter().filter(|(_, feed)| set(*feed)).map(|&(i, feed)| (i, shape(&call, feed, 0)));
         let shapes = if several { shapes.collect() } else { Vec::new() };
-        let logits = function.ports().outputs.iter().find(|port| port.name == call.logits);
-        let found = logits.and_then(|port| port.elements());
+        let ports = &function.ports().outputs;
+        let given: Option<Vec<_>> =
+            call.outputs.iter().map(|name| ports.iter().find(|port| port.name == *name)).collect();
+        let found = given.as_ref().and_then(|ports| ports.iter().map(|port| port.elements()).sum::<Option<usize>>());
         // Outputs of flexible shape have none in the description: signatures with such have logits of every token.
         let every_token = found != Some(call.vocabulary) || call.width == 1;
-        if let Some(port) = logits.filter(|port| !port.shape.is_empty() && call.varying.is_none()) {
+        let known = given.filter(|ports| ports.iter().all(|port| !port.shape.is_empty()) && call.varying.is_none());
+        if let (Gives::Logits, Some(ports)) = (call.gives, known) {
             let fits = [Some(call.vocabulary), call.vocabulary.checked_mul(call.width)].contains(&found);
-            if !fits && port.shape.last() != Some(&call.vocabulary) {
-                let (name, width) = (call.logits, call.width);
-                return Err(format!("its output `{name}` is {:?} for {width} tokens", port.shape));
+            let last = ports.iter().map(|port| port.shape.last().copied().unwrap_or(0)).sum::<usize>();
+            if !fits && last != call.vocabulary {
+                let (name, width) = (call.outputs.join("`, `"), call.width);
+                let shapes: Vec<_> = ports.iter().map(|port| &port.shape).collect();
+                return Err(format!("its output `{name}` is {shapes:?} for {width} tokens"));
             }
         }
-        Ok(Self { call, function: index, inputs, shapes, every_token })
+        let stateless = function.ports().states.is_empty() && call.caches.is_empty();
+        let columns = call.caches.iter().map(|cache| &cache.columns);
+        let outputs = call.outputs.iter().chain(columns).cloned().collect();
+        Ok(Self { call, function: index, inputs, outputs, shapes, every_token, stateless })
     }
 
     /// Positions that the states have room for, and logits for each token.
@@ -81,21 +102,23 @@ impl LoadedCall {
         self.call.width
     }
 
-    /// How many tokens must remain for this call to be the better choice over single ones.
-    pub(super) fn least(&self) -> usize {
-        let by_position = self.call.inputs.iter().any(|(_, feed)| *feed == Feed::Positions);
-        let partial = self.every_token || by_position;
-        if partial { (self.call.width / 8).max(4).min(self.call.width) } else { self.call.width }
+    /// Whether it keeps nothing and gives logits alone, so that nobody misses it who wants none.
+    pub(super) fn gives_logits_alone(&self) -> bool {
+        self.call.gives == Gives::Logits && self.stateless
     }
 
-    /// Feeds `tokens`, at most as many as the width, from `position` on.
+    /// Whether fewer tokens than the width may be fed.
+    pub(super) fn takes_fewer(&self) -> bool {
+        self.every_token || self.call.by_position()
+    }
+
+    /// Feeds tokens, at most as many as the width, from a position on.
     pub(super) fn run<F: Framework>(
         &self,
         function: &Function<F>,
-        state: &mut State<F>,
+        kept: &mut Kept<F>,
         room: &mut Room,
-        position: usize,
-        tokens: &[u32],
+        (position, tokens): (usize, &[u32]),
         logits: Option<&mut [f32]>,
     ) -> anemone_coreml::Result<()> {
         let width = self.call.width;
@@ -108,30 +131,78 @@ impl LoadedCall {
         } else {
             &self.shapes[..]
         };
+        let (caches, Room { numbers, mask, hidden, given, columns: new }) = (&kept.caches, room);
         let mut fill_one = |index: usize, mut view: anemone_coreml::ViewMut<'_>| {
             let Some(&(_, feed)) = self.inputs.iter().find(|(i, _)| *i == index) else { return Ok(()) };
-            if feed == Feed::Mask {
-                room.mask.resize(width * (position + width), 0.0);
-                fill(feed, DataMut::F32(&mut room.mask), width, position, tokens);
-                view.write_f32(&room.mask)
-            } else {
-                room.numbers.resize(width, 0);
-                fill(feed, DataMut::I32(&mut room.numbers), width, position, tokens);
-                view.write_i32(&room.numbers)
+            match feed {
+                Feed::Hidden => view.write_f32(hidden),
+                Feed::Cache(which) => {
+                    let name = &self.call.caches[which].input;
+                    let found = caches.iter().find(|(tensor, _)| tensor.name == *name);
+                    let (tensor, halves) = found.ok_or_else(|| absent(&self.call.function, name))?;
+                    view.write_columns(0..tensor.rows(), 0..tensor.shape[tensor.axis], halves)
+                }
+                Feed::Mask | Feed::WholeMask => {
+                    let row = if feed == Feed::Mask { position + width } else { self.call.context };
+                    mask.resize(width * row, 0.0);
+                    fill(feed, DataMut::F32(mask), width, position, tokens);
+                    view.write_f32(mask)
+                }
+                Feed::Tokens | Feed::Positions | Feed::Start => {
+                    numbers.resize(if feed == Feed::Start { 1 } else { width }, 0);
+                    fill(feed, DataMut::I32(numbers), width, position, tokens);
+                    view.write_i32(numbers)
+                }
             }
         };
-        function.call(Some(state), shapes, &mut fill_one, self.call.logits, &mut {
-            let mut logits = logits;
-            move |view| match &mut logits {
-                Some(logits) => {
-                    // Rows of all tokens, or one: what came says it.
-                    let several = view.shape().iter().product::<usize>() > logits.len();
-                    let row = if several { tokens.len() - 1 } else { 0 };
-                    view.read_f32(row * logits.len(), logits)
-                }
-                None => Ok(()),
+        given.clear();
+        new.resize_with(self.call.caches.len(), Vec::new);
+        let (mut logits, mut filled) = (logits, 0);
+        function.call(kept.state.as_mut(), shapes, &mut fill_one, &self.outputs, &mut |output, view| {
+            let elements = view.shape().iter().product::<usize>();
+            if let Some(cache) = output.checked_sub(self.call.outputs.len()) {
+                new[cache].resize(elements, 0.0);
+                return view.read_f32(0, &mut new[cache]);
             }
-        })
+            match (self.call.gives, &mut logits) {
+                (Gives::Hidden, _) => {
+                    let start = given.len();
+                    given.resize(start + elements, 0.0);
+                    view.read_f32(0, &mut given[start..])
+                }
+                (Gives::Logits, Some(logits)) => {
+                    // Rows of all tokens, or one: what came says it.
+                    let size = match self.call.outputs.len() {
+                        1 => logits.len(),
+                        _ => view.shape().last().copied().unwrap_or(0).min(logits.len() - filled),
+                    };
+                    let row = if elements > size { tokens.len() - 1 } else { 0 };
+                    view.read_f32(row * size, &mut logits[filled..filled + size])?;
+                    filled += size;
+                    Ok(())
+                }
+                (Gives::Logits, None) => Ok(()),
+            }
+        })?;
+        for (cache, new) in self.call.caches.iter().zip(new) {
+            if let Some((tensor, halves)) = kept.caches.iter_mut().find(|(tensor, _)| tensor.name == cache.input) {
+                columns::put(tensor, new, halves, width, position..position + tokens.len());
+            }
+        }
+        if self.call.gives == Gives::Hidden {
+            std::mem::swap(hidden, given);
+        }
+        Ok(())
+    }
+}
+
+fn absent(function: &str, name: &str) -> CoreMlError {
+    CoreMlError::Port {
+        function: function.to_owned(),
+        what: "cache",
+        port: name.to_owned(),
+        expected: "one of the state's".to_owned(),
+        found: "none: the state belongs to another package".to_owned(),
     }
 }
 
@@ -141,5 +212,8 @@ fn shape(call: &Call, feed: Feed, position: usize) -> Vec<usize> {
         Feed::Tokens => vec![1, call.width],
         Feed::Positions => vec![call.width],
         Feed::Mask => vec![1, 1, call.width, position + call.width],
+        Feed::WholeMask => vec![1, 1, call.width, call.context],
+        Feed::Start => vec![1],
+        Feed::Hidden | Feed::Cache(_) => Vec::new(),
     }
 }

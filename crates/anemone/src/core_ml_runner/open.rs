@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anemone_coreml::{
-    CompileCache, ComputeUnits, Configuration, CoreMlError, DeviceKind, Framework, Model, ModelOptions, Progress,
+    CompileCache, ComputeUnits, Configuration, CoreMlError, DeviceKind, Framework, Model, ModelOptions, Port, Progress,
     Specialization,
 };
-use anemone_mil::model::Model as Program;
 use anemone_package::Package;
+use anemone_package::bundle::digest_of_parts;
 
-use super::CoreMlRunner;
 use super::call::LoadedCall;
+use super::{CoreMlRunner, LoadedStep, Part};
 use crate::location::Location;
-use crate::package_runner::{claimed, program};
-use crate::signature::{Call, recognize, unwritten_state};
+use crate::package_runner::{claimed, name_in_parts, program, usable};
+use crate::signature::{Call, HostCache, Recognized};
 use crate::{Backend, CacheLayout, CacheTensor, CallInfo, Error, Result, RunnerInfo, StateInfo};
 
 /// How a package is opened with Core ML.
@@ -50,79 +50,101 @@ impl<F: Framework> CoreMlRunner<F> {
     }
 
     pub(crate) fn open_at(framework: &Arc<F>, location: &Location, options: &mut CoreMlOptions<'_>) -> Result<Self> {
-        let path = &location.package;
-        let failed = |source| Error::CoreMl { path: path.clone(), source: Box::new(source) };
-        framework.check().map_err(failed)?;
-        let package = Package::open(path).map_err(|e| program(location, e))?;
-        let claimed = location.manifest.as_ref().map(|manifest| claimed(location, manifest)).transpose()?;
-        let owner = claimed.map_or_else(|| package.digest().map_err(|e| program(location, e)), Ok)?;
-        let model = anemone_mil::load_package(&package).map_err(|e| program(location, e))?;
-        let (signature, calls) = usable(path, &model)?;
-        let cache = CompileCache::new(&options.compiled);
-        let compiled = cache.get(&**framework, path, &owner, options.units, options.tell).map_err(failed)?;
-        let mut functions: Vec<String> = Vec::new();
-        for call in &calls {
-            if !functions.contains(&call.function) {
-                functions.push(call.function.clone());
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| Error::CoreMl { path, source: Box::new(source) }
+        };
+        framework.check().map_err(failed(location.package()))?;
+        let mut digests = claimed(location)?.unwrap_or_default();
+        let (mut models, mut weight_bytes) = (Vec::new(), 0);
+        for (part, path) in location.parts.iter().enumerate() {
+            let package = Package::open(path).map_err(|e| program(path, e))?;
+            if digests.len() <= part {
+                digests.push(package.digest().map_err(|e| program(path, e))?);
+            }
+            models.push(anemone_mil::load_package(&package).map_err(|e| program(path, e))?);
+            for name in package.weight_file_names() {
+                weight_bytes += package.weight_file(name).map_err(|e| program(path, e))?.len() as u64;
             }
         }
-        let named = model.default_function.is_some();
+        let owner = digest_of_parts(&digests);
+        let Recognized { name: signature, steps: wanted } = usable(&location.parts, &models)?;
         let configuration =
             Configuration { units: options.units, specialization: options.specialization, ..Configuration::default() };
-        let wanted =
-            ModelOptions { configuration, functions: if named { functions.clone() } else { Vec::new() }, owner };
-        let loaded = Model::load(framework, &compiled.path, &wanted).map_err(failed)?;
-        let mut fitted = Vec::new();
-        let several =
-            |call: &Call| call.varying.is_some() || calls.iter().filter(|c| c.function == call.function).count() > 1;
-        let several: Vec<bool> = calls.iter().map(several).collect();
-        for (call, several) in calls.into_iter().zip(several) {
-            let index = functions.iter().position(|name| *name == call.function).expect("listed above");
-            let function = call.function.clone();
-            let fit = LoadedCall::new(call, index, several, &loaded.functions()[index]);
-            fitted.push(fit.map_err(|problem| Error::Interface { path: path.clone(), function, problem })?);
+        let cache = CompileCache::new(&options.compiled);
+        let (mut parts, mut states, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        let mut functions: Vec<Vec<String>> = Vec::new();
+        for (part, path) in location.parts.iter().enumerate() {
+            let compiled = cache.get(&**framework, path, &digests[part], options.units, options.tell);
+            let compiled = compiled.map_err(failed(path))?;
+            let calls = || wanted.iter().filter_map(|step| step.calls.get(part));
+            let mut names: Vec<String> = Vec::new();
+            for call in calls() {
+                if !names.contains(&call.function) {
+                    names.push(call.function.clone());
+                }
+            }
+            let named = models[part].default_function.is_some();
+            let functions_named = if named { names.clone() } else { Vec::new() };
+            let load = ModelOptions { configuration: configuration.clone(), functions: functions_named, owner };
+            let model = Model::load(framework, &compiled.path, &load).map_err(failed(path))?;
+            let call = calls().next().expect("each part has a call of one token");
+            let caches = host_caches(&model, call);
+            let halves = |port: &Port| StateInfo {
+                name: port.name.clone(),
+                shape: port.shape.clone(),
+                bytes: port.elements().unwrap_or(0) as u64 * port.element.bytes() as u64,
+            };
+            let kept = model.states().iter().map(halves).chain(caches.iter().map(|tensor| StateInfo {
+                name: tensor.name.clone(),
+                shape: tensor.shape.clone(),
+                bytes: tensor.shape.iter().product::<usize>() as u64 * 2,
+            }));
+            for mut state in kept {
+                places.push((part, state.name.clone()));
+                state.name = name_in_parts(location.parts.len(), part, &state.name);
+                states.push(state);
+            }
+            functions.push(names);
+            parts.push(Part { place: (compiled.path, configuration.clone()), model, caches });
         }
-        let states = loaded.states().iter().map(|port| StateInfo {
-            name: port.name.clone(),
-            shape: port.shape.clone(),
-            bytes: port.elements().unwrap_or(0) as u64 * port.element.bytes() as u64,
+        let mut steps = Vec::new();
+        for step in &wanted {
+            let mut calls = Vec::new();
+            for (part, call) in step.calls.iter().enumerate() {
+                let same = wanted.iter().filter_map(|s| s.calls.get(part)).filter(|c| c.function == call.function);
+                let several = call.varying.is_some() || same.count() > 1;
+                let index = functions[part].iter().position(|name| *name == call.function).expect("listed above");
+                let fit = LoadedCall::new(call.clone(), index, several, &parts[part].model.functions()[index]);
+                calls.push(fit.map_err(|problem| {
+                    let (path, function) = (location.parts[part].clone(), call.function.clone());
+                    Error::Interface { path, function, problem }
+                })?);
+            }
+            steps.push(LoadedStep { logits: calls.len() == location.parts.len(), calls });
+        }
+        let (context, vocabulary) = steps[0].calls[steps[0].calls.len() - 1].sizes();
+        let calls = steps.iter().map(|step| {
+            let function = step.calls[0].name().to_owned();
+            CallInfo { function, width: step.width(), temporary_bytes: 0 }
         });
-        let states: Vec<StateInfo> = states.collect();
-        let mut weight_bytes = 0;
-        for name in package.weight_file_names() {
-            weight_bytes += package.weight_file(name).map_err(|e| program(location, e))?.len() as u64;
-        }
-        let first = &fitted[0];
-        let (context, vocabulary) = first.sizes();
         let info = RunnerInfo {
             name: location.name(),
             backend: Backend::CoreMl.to_string(),
             units: Some(options.units),
             signature,
+            parts: parts.len(),
             context,
             vocabulary,
-            calls: fitted
-                .iter()
-                .map(|c| CallInfo { function: c.name().to_owned(), width: c.width(), temporary_bytes: 0 })
-                .collect(),
-            state_bytes: states.iter().map(|s| s.bytes).sum(),
+            calls: calls.collect(),
+            state_bytes: states.iter().map(|s: &StateInfo| s.bytes).sum(),
             states,
             weight_bytes,
             threads: 0,
             notes: Vec::new(),
         };
         let cache = layout(owner, context, &info.states);
-        let place = (compiled.path, wanted.configuration);
-        Ok(Self {
-            framework: Arc::clone(framework),
-            place,
-            model: loaded,
-            calls: fitted,
-            cache,
-            context,
-            vocabulary,
-            info,
-        })
+        Ok(Self { framework: Arc::clone(framework), parts, steps, cache, places, context, vocabulary, info })
     }
 
     /// The share of the operations that Core ML means to run on the Neural Engine, 0 to 1, of those that run at all.
@@ -130,31 +152,27 @@ impl<F: Framework> CoreMlRunner<F> {
     /// # Errors
     /// [`Error::CoreMl`] if Core ML makes no plan.
     pub fn neural_engine_share(&self) -> Result<f64> {
-        let (path, configuration) = &self.place;
-        let plan = self.framework.plan(path, configuration).map_err(|failure| Error::CoreMl {
-            path: path.clone(),
-            source: Box::new(CoreMlError::Failed { operation: "asking for the compute plan".to_owned(), failure }),
-        })?;
-        Ok(plan.share(DeviceKind::NeuralEngine))
+        // Of parts the least share: each of them must run there.
+        let mut least = 1.0f64;
+        for Part { place: (path, configuration), .. } in &self.parts {
+            let plan = self.framework.plan(path, configuration).map_err(|failure| Error::CoreMl {
+                path: path.clone(),
+                source: Box::new(CoreMlError::Failed { operation: "asking for the compute plan".to_owned(), failure }),
+            })?;
+            least = least.min(plan.share(DeviceKind::NeuralEngine));
+        }
+        Ok(least)
     }
 }
 
-/// The name of the signature and its calls, if a conversation can be held with the program.
-fn usable(path: &Path, model: &Program) -> Result<(&'static str, Vec<Call>)> {
-    let path = path.to_owned();
-    let functions = &model.program.functions;
-    if functions.values().all(|f| f.states().next().is_none()) {
-        return Err(Error::Stateless { path });
-    }
-    let (signature, calls) = recognize(model).map_err(|tried| Error::Signature { path: path.clone(), tried })?;
-    let unwritten =
-        calls.iter().find_map(|call| unwritten_state(&functions[&call.function]).map(|state| (call, state)));
-    match unwritten {
-        Some((call, state)) => {
-            Err(Error::StateIgnored { path, function: call.function.clone(), state: state.to_owned() })
-        }
-        None => Ok((signature.name, calls)),
-    }
+/// The caches that a call takes as inputs, as tensors that the host keeps.
+fn host_caches<F: Framework>(model: &Model<F>, call: &Call) -> Vec<CacheTensor> {
+    let inputs = || model.functions().iter().flat_map(|function| &function.ports().inputs);
+    let tensor = |cache: &HostCache| {
+        let shape = &inputs().find(|port| port.name == cache.input)?.shape;
+        CacheTensor::of_halves(&cache.input, shape, *shape.iter().rev().nth(1)?)
+    };
+    call.caches.iter().filter_map(tensor).collect()
 }
 
 /// How the cache lies in states of (…, context, head dim); none if it lies otherwise.

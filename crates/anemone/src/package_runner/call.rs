@@ -1,4 +1,4 @@
-//! One planned call: inputs are filled, the plan runs, logits are taken out.
+//! One planned call: inputs are filled, the plan runs, what it gives is taken out.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,9 +6,11 @@ use anemone_cpu::{Instance, Plan, Pool, RunError, State};
 use anemone_mil::types::elements;
 use anemone_mil::{Data, DataMut};
 
-use crate::signature::{Call, Feed, MASKED};
+use super::columns;
+use crate::CacheTensor;
+use crate::signature::{Call, Feed, Gives, MASKED};
 
-/// A call with its plan, and the instances that no run has borrowed.
+/// A call of one part with its plan, and the instances that no run has borrowed.
 #[derive(Debug)]
 pub(super) struct PlannedCall {
     call: Call,
@@ -16,33 +18,62 @@ pub(super) struct PlannedCall {
     pool: Pool,
     /// Indices of the inputs, with what they are fed.
     inputs: Vec<(usize, Feed)>,
-    logits: usize,
-    /// Whether logits come for every token, not for the last alone.
+    /// Indices of the outputs, with the elements of each that are for one token.
+    outputs: Vec<(usize, usize)>,
+    /// Whether outputs come for every token, not for the last alone.
     every_token: bool,
+    /// Outputs of new columns, each with the tensor that they are written into.
+    columns: Vec<(usize, CacheTensor)>,
     idle: Mutex<Vec<Instance>>,
+}
+
+/// What one call reads and gives besides the state.
+pub(super) struct Feeding<'a> {
+    pub(super) position: usize,
+    /// At most as many as the width.
+    pub(super) tokens: &'a [u32],
+    /// What the part before gave; after the call what this part gives.
+    pub(super) hidden: &'a mut Vec<f32>,
+    /// Where the logits go, if they are wanted.
+    pub(super) logits: Option<&'a mut [f32]>,
 }
 
 impl PlannedCall {
     /// Makes the first instance too, so that runs of one conversation at a time allocate nothing.
     ///
     /// # Errors
-    /// What is wrong with the shape of the logits.
+    /// What is wrong with the shape of the outputs.
     pub(super) fn new(call: Call, plan: Plan, pool: Pool) -> Result<Self, String> {
         let instance = Instance::new(Arc::new(plan), pool.clone());
         let fits = "the plan has the ports of the function that was recognized";
-        let inputs = call.inputs.iter().map(|&(name, feed)| (instance.input_index(name).expect(fits), feed)).collect();
-        let logits = instance.output_index(call.logits).expect(fits);
+        // Caches are states of the plan.
+        let inputs = call.inputs.iter().filter(|(_, feed)| !matches!(feed, Feed::Cache(_)));
+        let inputs = inputs.map(|(name, feed)| (instance.input_index(name).expect(fits), *feed)).collect();
         let plan = Arc::clone(instance.plan());
-        let (shape, rows) = (&plan.outputs()[logits].shape, call.width);
-        let every_token = elements(shape) == rows * call.vocabulary;
-        if !every_token && elements(shape) != call.vocabulary {
+        let output = |name: &String| instance.output_index(name).expect(fits);
+        let shape = |index: usize| plan.outputs()[index].shape.as_slice();
+        let (rows, given) = (call.width, call.outputs.iter().map(output));
+        let outputs: Vec<(usize, usize)> = match call.gives {
+            Gives::Logits => given.map(|i| (i, shape(i).last().copied().unwrap_or(0))).collect(),
+            Gives::Hidden => given.map(|i| (i, elements(shape(i)))).collect(),
+        };
+        let every_token = outputs.iter().all(|&(i, size)| elements(shape(i)) == rows * size);
+        if call.gives == Gives::Logits && !every_token && outputs.iter().any(|&(i, size)| elements(shape(i)) != size) {
             return Err(format!(
                 "its output `{}` is {:?} for {rows} tokens; expected logits of every token, or of the last one",
-                call.logits,
-                shape.as_slice()
+                call.outputs.join("`, `"),
+                outputs.iter().map(|&(i, _)| shape(i)).collect::<Vec<_>>(),
             ));
         }
-        Ok(Self { call, plan, pool, inputs, logits, every_token, idle: Mutex::new(vec![instance]) })
+        let states = &plan.states().states;
+        let columns = call.caches.iter().map(|cache| {
+            let state = states.iter().find(|state| state.name == cache.input).expect(fits);
+            let context = state.shape[state.shape.len() - 2];
+            let tensor = CacheTensor::of_halves(&state.name, &state.shape, context);
+            (output(&cache.columns), tensor.expect("a cache is (…, context, head dim)"))
+        });
+        let columns = columns.collect();
+        Ok(Self { call, plan, pool, inputs, outputs, every_token, columns, idle: Mutex::new(vec![instance]) })
     }
 
     pub(super) fn width(&self) -> usize {
@@ -65,51 +96,69 @@ impl PlannedCall {
         &self.plan
     }
 
-    /// How many tokens must remain for this call to be the better choice over single ones. A call costs the same however
-    /// few of its tokens are real ones.
-    pub(super) fn least(&self) -> usize {
-        // Where the last token is found by its place and not by its position, all must be real.
-        let by_position = self.call.inputs.iter().any(|(_, feed)| *feed == Feed::Positions);
-        let partial = self.every_token || by_position;
-        if partial { (self.call.width / 8).max(4).min(self.call.width) } else { self.call.width }
+    /// Whether it keeps nothing and gives logits alone, so that nobody misses it who wants none.
+    pub(super) fn gives_logits_alone(&self) -> bool {
+        self.call.gives == Gives::Logits && self.plan.states().states.is_empty()
     }
 
-    /// Feeds `tokens`, at most as many as the width, from `position` on. Allocates nothing unless several runs meet or
-    /// it fails.
-    pub(super) fn run(
-        &self,
-        state: &mut State,
-        position: usize,
-        tokens: &[u32],
-        logits: Option<&mut [f32]>,
-    ) -> Result<(), RunError> {
+    /// Elements that the part before must give, and those that this one gives to the next.
+    pub(super) fn hidden(&self) -> (Option<usize>, Option<usize>) {
+        let input = self.inputs.iter().find(|(_, feed)| *feed == Feed::Hidden);
+        let taken = input.map(|&(index, _)| elements(&self.plan.inputs()[index].shape));
+        let given = (self.call.gives == Gives::Hidden).then(|| self.outputs.iter().map(|(_, size)| size).sum());
+        (taken, given)
+    }
+
+    /// Whether fewer tokens than the width may be fed: the last one is found by its place, or by its position. Else all must
+    /// be real.
+    pub(super) fn takes_fewer(&self) -> bool {
+        self.every_token || self.call.by_position()
+    }
+
+    /// Feeds tokens from a position on. Allocates nothing unless several runs meet or it fails.
+    pub(super) fn run(&self, state: &mut State, feeding: &mut Feeding<'_>) -> Result<(), RunError> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut instance = idle.unwrap_or_else(|| Instance::new(Arc::clone(&self.plan), self.pool.clone()));
-        let result = self.run_on(&mut instance, state, position, tokens, logits);
+        let result = self.run_on(&mut instance, state, feeding);
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(instance);
         result
     }
 
-    fn run_on(
-        &self,
-        instance: &mut Instance,
-        state: &mut State,
-        position: usize,
-        tokens: &[u32],
-        logits: Option<&mut [f32]>,
-    ) -> Result<(), RunError> {
+    fn run_on(&self, instance: &mut Instance, state: &mut State, feeding: &mut Feeding<'_>) -> Result<(), RunError> {
+        let (width, position, tokens) = (self.call.width, feeding.position, feeding.tokens);
         if self.call.varying.is_some() {
-            instance.set_extent(position + self.call.width)?;
+            instance.set_extent(position + width)?;
         }
         for &(index, feed) in &self.inputs {
-            fill(feed, instance.input_mut(index), self.call.width, position, tokens);
+            match (feed, instance.input_mut(index)) {
+                (Feed::Hidden, DataMut::F32(to)) => to.copy_from_slice(feeding.hidden),
+                (feed, input) => fill(feed, input, width, position, tokens),
+            }
         }
         instance.run(state)?;
-        if let Some(logits) = logits {
-            let Data::F32(all) = instance.output(self.logits) else { unreachable!("logits were recognized as floats") };
-            let row = if self.every_token { tokens.len() - 1 } else { 0 };
-            let vocabulary = self.call.vocabulary;
-            logits.copy_from_slice(&all[row * vocabulary..(row + 1) * vocabulary]);
+        let floats = |index: usize| match instance.output(index) {
+            Data::F32(all) => all,
+            _ => unreachable!("outputs were recognized as floats"),
+        };
+        for (index, tensor) in &self.columns {
+            let to = state.get_mut(&tensor.name).expect("it is a state of the plan");
+            columns::put(tensor, floats(*index), to, width, position..position + tokens.len());
+        }
+        match (self.call.gives, &mut feeding.logits) {
+            (Gives::Hidden, _) => {
+                feeding.hidden.clear();
+                self.outputs.iter().for_each(|&(index, _)| feeding.hidden.extend_from_slice(floats(index)));
+            }
+            (Gives::Logits, Some(logits)) => {
+                let row = if self.every_token { tokens.len() - 1 } else { 0 };
+                let mut rest: &mut [f32] = logits;
+                for &(index, size) in &self.outputs {
+                    let (to, later) = rest.split_at_mut(size);
+                    to.copy_from_slice(&floats(index)[row * size..(row + 1) * size]);
+                    rest = later;
+                }
+            }
+            (Gives::Logits, None) => {}
         }
         Ok(())
     }
@@ -125,8 +174,11 @@ pub(crate) fn fill(feed: Feed, input: DataMut<'_>, width: usize, position: usize
         (Feed::Positions, DataMut::I32(to)) => {
             to.iter_mut().enumerate().for_each(|(i, to)| *to = (position + i.min(last)) as i32);
         }
-        (Feed::Mask, DataMut::F32(to)) => {
-            for (row, to) in to.chunks_exact_mut(position + width).enumerate() {
+        (Feed::Start, DataMut::I32(to)) => to.fill(position as i32),
+        (Feed::Mask | Feed::WholeMask, DataMut::F32(to)) => {
+            // The mask of new tokens alone, or of the whole cache: rows of (1, 1, width, …).
+            let row_size = to.len() / width;
+            for (row, to) in to.chunks_exact_mut(row_size).enumerate() {
                 let (seen, hidden) = to.split_at_mut(position + row + 1);
                 seen.fill(0.0);
                 hidden.fill(MASKED);

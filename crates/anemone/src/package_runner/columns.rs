@@ -14,7 +14,7 @@ fn runs(tensor: &CacheTensor, rows: Range<usize>, columns: usize) -> impl Iterat
 }
 
 /// As little-endian bytes.
-pub(super) fn read(tensor: &CacheTensor, from: &[f16], rows: Range<usize>, columns: usize, to: &mut [u8]) {
+pub(crate) fn read(tensor: &CacheTensor, from: &[f16], rows: Range<usize>, columns: usize, to: &mut [u8]) {
     assert_eq!(to.len(), rows.len() * columns * tensor.column_bytes());
     let mut to = to.chunks_exact_mut(2);
     for run in runs(tensor, rows, columns) {
@@ -23,7 +23,7 @@ pub(super) fn read(tensor: &CacheTensor, from: &[f16], rows: Range<usize>, colum
 }
 
 /// From little-endian bytes.
-pub(super) fn write(tensor: &CacheTensor, to: &mut [f16], rows: Range<usize>, columns: usize, from: &[u8]) {
+pub(crate) fn write(tensor: &CacheTensor, to: &mut [f16], rows: Range<usize>, columns: usize, from: &[u8]) {
     assert_eq!(from.len(), rows.len() * columns * tensor.column_bytes());
     let mut from = from.chunks_exact(2);
     for run in runs(tensor, rows, columns) {
@@ -32,15 +32,33 @@ pub(super) fn write(tensor: &CacheTensor, to: &mut [f16], rows: Range<usize>, co
 }
 
 /// From one state to another of the same shape.
-pub(super) fn copy(tensor: &CacheTensor, from: &[f16], to: &mut [f16], columns: usize) {
+pub(crate) fn copy(tensor: &CacheTensor, from: &[f16], to: &mut [f16], columns: usize) {
     for run in runs(tensor, 0..tensor.rows(), columns.min(tensor.shape[tensor.axis])) {
         to[run.clone()].copy_from_slice(&from[run]);
+    }
+}
+
+/// New columns, those of `at` (of `width` in each row of `from`), into a state.
+pub(crate) fn put(tensor: &CacheTensor, from: &[f32], to: &mut [f16], width: usize, at: Range<usize>) {
+    let column = tensor.column_bytes() / tensor.element_bytes;
+    let row = tensor.shape[tensor.axis] * column;
+    for (from, to) in from.chunks_exact(width * column).zip(to.chunks_exact_mut(row)) {
+        let to = to[at.start * column..at.end * column].iter_mut();
+        to.zip(from).for_each(|(to, &from)| *to = f16::from_f32(from));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn new_columns_go_where_they_belong_and_no_further() {
+        let tensor = CacheTensor::of_halves("kv", &[2, 4, 1], 4).unwrap();
+        let mut state = vec![f16::ZERO; 8];
+        put(&tensor, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &mut state, 3, 1..3);
+        assert_eq!(state.iter().map(|v| v.to_f32()).collect::<Vec<_>>(), [0.0, 1.0, 2.0, 0.0, 0.0, 4.0, 5.0, 0.0]);
+    }
 
     #[test]
     fn columns_go_out_and_in_along_any_axis() {

@@ -1,11 +1,11 @@
 //! What a package is and what it costs, for people and for JSON.
 
 use anemone_coreml::ComputeUnits;
-use anemone_cpu::{Note, Plan};
+use anemone_cpu::{Note, StateLayout};
 use anemone_mil::types::elements;
 use serde::Serialize;
 
-use super::call::PlannedCall;
+use super::PlannedStep;
 
 /// What a package is and what it costs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -17,8 +17,10 @@ pub struct RunnerInfo {
     pub backend: String,
     /// The units that Core ML may use.
     pub units: Option<ComputeUnits>,
-    /// The interface that was recognized: `anemone`, `causal-mask` or `token-position`.
+    /// The interface that was recognized: `anemone`, `anemone-io`, `causal-mask`, `token-position` or `parts`.
     pub signature: &'static str,
+    /// Packages that the model is made of.
+    pub parts: usize,
     /// How many tokens a state holds.
     pub context: usize,
     /// How many logits there are.
@@ -60,26 +62,26 @@ pub struct StateInfo {
 }
 
 impl CallInfo {
-    pub(super) fn of(call: &PlannedCall) -> Self {
-        let (function, width) = (call.function().to_owned(), call.width());
-        Self { function, width, temporary_bytes: call.plan().temporary_bytes() as u64 }
+    pub(super) fn of(step: &PlannedStep) -> Self {
+        let bytes = step.calls.iter().map(|call| call.plan().temporary_bytes() as u64).sum();
+        let (function, width) = (step.calls[0].function().to_owned(), step.width());
+        Self { function, width, temporary_bytes: bytes }
     }
 }
 
-/// The states of a plan.
-pub(super) fn states(plan: &Plan) -> Vec<StateInfo> {
-    let info = |s: &anemone_cpu::StateSpec| StateInfo {
+/// The states of a layout, with the names that they have there.
+pub(super) fn states(layout: &StateLayout) -> impl Iterator<Item = StateInfo> {
+    layout.states.iter().map(|s| StateInfo {
         name: s.name.clone(),
         shape: s.shape.to_vec(),
         bytes: elements(&s.shape) as u64 * 2,
-    };
-    plan.states().states.iter().map(info).collect()
+    })
 }
 
 /// What costs more than it should, one sentence for each call and kind.
-pub(super) fn notes(calls: &[PlannedCall]) -> Vec<String> {
+pub(super) fn notes(steps: &[PlannedStep]) -> Vec<String> {
     let mut notes = Vec::new();
-    for call in calls {
+    for call in steps.iter().flat_map(|step| &step.calls) {
         let (function, width, plan) = (call.function(), call.width(), call.plan());
         let copies = plan.notes().iter().filter_map(|note| match note {
             Note::StateCopied { place, elements, .. } => Some((place, elements * 2)),
@@ -93,7 +95,8 @@ pub(super) fn notes(calls: &[PlannedCall]) -> Vec<String> {
         }
     }
     // The calls share their constants.
-    let expanded = calls.first().into_iter().flat_map(|call| call.plan().notes()).filter_map(|note| match note {
+    let first = steps.first().into_iter().flat_map(|step| &step.calls);
+    let expanded = first.flat_map(|call| call.plan().notes()).filter_map(|note| match note {
         Note::Expanded { place, bytes, .. } => Some((place, *bytes)),
         Note::StateCopied { .. } => None,
     });

@@ -4,19 +4,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 
-use anemone_cpu::{Plan, PlanOptions, Pool};
+use anemone_cpu::{Plan, PlanOptions, Pool, StateLayout};
 use anemone_mil::MilError;
 use anemone_mil::lower::PackCache;
 use anemone_mil::model::Model;
-use anemone_package::bundle::{self, BundleError, BundleManifest, hex};
-use anemone_package::{Package, PackageError};
+use anemone_package::Package;
+use anemone_package::bundle::{self, BundleError, hex};
 
-use super::PackageRunner;
 use super::call::PlannedCall;
-use super::info::{CallInfo, RunnerInfo, notes, states};
+use super::host_cache::as_states;
+use super::info::{self, CallInfo, RunnerInfo, notes};
 use super::packed_file::PackedFile;
+use super::{PackageRunner, PlannedStep};
 use crate::location::Location;
-use crate::signature::{recognize, unwritten_state};
+use crate::signature::{Call, Recognized, recognize, unwritten_state};
 use crate::{Backend, BackendOptions};
 use crate::{CacheLayout, CacheTensor, Error, Result};
 
@@ -71,134 +72,220 @@ impl PackageRunner {
     }
 
     pub(crate) fn open_at(location: &Location, options: &ModelOptions) -> Result<Self> {
-        let package = Package::open(&location.package).map_err(|e| program(location, e))?;
-        let claimed = location.manifest.as_ref().map(|manifest| claimed(location, manifest)).transpose()?;
+        let packages = location.parts.iter().map(|path| Package::open(path).map_err(|e| program(path, e)));
+        let packages = packages.collect::<Result<Vec<_>>>()?;
+        let claimed = claimed(location)?;
         thread::scope(|scope| {
             let needed = claimed.is_none() || options.verify;
-            let digest = needed.then(|| scope.spawn(|| package.digest()));
-            let model = anemone_mil::load_package(&package).map_err(|e| program(location, e))?;
-            let joined = |digest: Digest<'_>| match digest.join() {
-                Ok(digest) => digest.map_err(|e| program(location, e)),
-                Err(panic) => std::panic::resume_unwind(panic),
+            let digests = || {
+                let digests =
+                    location.parts.iter().zip(&packages).map(|(path, p)| p.digest().map_err(|e| program(path, e)));
+                digests.collect::<Result<Vec<_>>>()
             };
-            let (owner, unchecked) = match (claimed, digest) {
-                (Some(claimed), digest) => (claimed, digest),
-                (None, Some(digest)) => (joined(digest)?, None),
+            let computed = needed.then(|| scope.spawn(digests));
+            let models = location.parts.iter().zip(&packages);
+            let models = models.map(|(path, p)| anemone_mil::load_package(p).map_err(|e| program(path, e)));
+            let models = models.collect::<Result<Vec<_>>>()?;
+            let joined = |digests: Digests<'_>| digests.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let (digests, unchecked) = match (claimed, computed) {
+                (Some(claimed), computed) => (claimed, computed),
+                (None, Some(computed)) => (joined(computed)?, None),
                 (None, None) => unreachable!("the digest of a bare package is computed"),
             };
-            let kept = options.packed.as_deref().map(|folder| PackedFile::new(folder, &owner));
-            let arena = Arc::new(kept.as_ref().and_then(PackedFile::read).unwrap_or_default());
-            let files = package.weight_file_names().into_iter().map(|name| package.weight_file(name));
-            let files = files.collect::<Result<Vec<_>, _>>().map_err(|e| program(location, e))?;
-            let cache = PackCache::new(Arc::clone(&arena), files);
-            let runner = Self::plan(location, &package, &model, owner, &cache, options)?;
-            if let Some(found) = unchecked.map(joined).transpose()?.filter(|found| *found != owner) {
-                let (path, expected, found) = (location.package.clone(), hex(&owner), hex(&found));
+            let mut kept = Vec::new();
+            let mut caches = Vec::new();
+            for ((path, package), digest) in location.parts.iter().zip(&packages).zip(&digests) {
+                let file = options.packed.as_deref().map(|folder| PackedFile::new(folder, digest));
+                let arena = Arc::new(file.as_ref().and_then(PackedFile::read).unwrap_or_default());
+                let files = package.weight_file_names().into_iter().map(|name| package.weight_file(name));
+                let files = files.collect::<Result<Vec<_>, _>>().map_err(|e| program(path, e))?;
+                caches.push(PackCache::new(Arc::clone(&arena), files));
+                kept.extend(file.map(|file| (file, arena)));
+            }
+            let parts = Parts { location, packages: &packages, models: &models, caches: &caches };
+            let runner = Self::plan(&parts, bundle::digest_of_parts(&digests), options);
+            // What was changed may be why it cannot be planned.
+            let found = unchecked.map(joined).transpose()?;
+            let changed =
+                found.iter().flatten().zip(&digests).zip(&location.parts).find(|((found, told), _)| found != told);
+            if let Some(((found, expected), path)) = changed {
+                let (path, expected, found) = (path.clone(), hex(expected), hex(found));
                 return Err(Error::bundle(BundleError::Changed { path, expected, found }));
             }
-            if let Some(kept) = kept.filter(|_| arena.is_new()) {
-                kept.write(&arena);
+            let runner = runner?;
+            for (file, arena) in kept.into_iter().filter(|(_, arena)| arena.is_new()) {
+                file.write(&arena);
             }
             // What was read to be packed and checked need not stay in memory.
-            package.release_memory();
+            packages.iter().for_each(Package::release_memory);
             Ok(runner)
         })
     }
 
-    fn plan(
-        location: &Location,
-        package: &Package,
-        model: &Model,
-        owner: [u8; 32],
-        cache: &PackCache,
-        options: &ModelOptions,
-    ) -> Result<Self> {
-        let (threads, exact) = (options.thread_count(), options.exact);
-        let path = &location.package;
-        let functions = &model.program.functions;
-        if functions.values().all(|f| f.states().next().is_none()) {
-            return Err(Error::Stateless { path: path.clone() });
-        }
-        let (signature, calls) = recognize(model).map_err(|tried| Error::Signature { path: path.clone(), tried })?;
+    fn plan(parts: &Parts<'_>, owner: [u8; 32], options: &ModelOptions) -> Result<Self> {
+        let location = parts.location;
+        let recognized = usable(&location.parts, parts.models)?;
+        let threads = options.thread_count();
         let pool = Pool::new(threads);
-        let mut planned: Vec<PlannedCall> = Vec::new();
-        for call in calls {
-            let name = call.function.clone();
-            let function = &functions[&name];
-            if let Some(state) = unwritten_state(function) {
-                return Err(Error::StateIgnored { path: path.clone(), function: name, state: state.to_owned() });
+        let last = location.parts.len() - 1;
+        let mut layouts: Vec<Arc<StateLayout>> = Vec::new();
+        let mut steps: Vec<PlannedStep> = Vec::new();
+        for step in recognized.steps {
+            let mut calls: Vec<PlannedCall> = Vec::new();
+            for (part, call) in step.calls.into_iter().enumerate() {
+                let (path, function) = (&location.parts[part], call.function.clone());
+                let strange = |problem| Error::Interface { path: path.clone(), function: function.clone(), problem };
+                let planned = parts.call(part, call, owner, options.exact, &pool)?;
+                let planned = planned.map_err(strange)?;
+                match (calls.last().and_then(|before| before.hidden().1), planned.hidden().0) {
+                    (Some(given), Some(taken)) if given != taken => {
+                        let problem = format!("it takes {taken} numbers, and the part before gives {given}");
+                        return Err(strange(problem));
+                    }
+                    _ => {}
+                }
+                let layout = planned.plan().states();
+                match layouts.get(part) {
+                    None => layouts.push(Arc::clone(layout)),
+                    Some(first) if first.states != layout.states => {
+                        return Err(strange("it declares other states than the package's other functions".to_owned()));
+                    }
+                    Some(_) => {}
+                }
+                calls.push(planned);
             }
-            let (shapes, varying) = (call.shapes.clone(), call.varying.clone());
-            let options = PlanOptions { shapes, varying, owner, exact };
-            let plan = Plan::new(function, &options, cache).map_err(|source| Error::Plan {
-                path: path.clone(),
-                function: name.clone(),
-                source: Box::new(source),
-            })?;
-            let other = planned.first().filter(|first| first.plan().states().states != plan.states().states);
-            if let Some(first) = other {
-                let problem = format!("it declares other states than function `{}`", first.function());
-                return Err(Error::Interface { path: path.clone(), function: name, problem });
-            }
-            let call = PlannedCall::new(call, plan, pool.clone()).map_err(|problem| Error::Interface {
-                path: path.clone(),
-                function: name,
-                problem,
-            })?;
-            planned.push(call);
+            steps.push(PlannedStep { logits: calls.len() > last, calls });
         }
-        let first = planned.first().expect("a signature has a call of one token");
-        let layout = Arc::clone(first.plan().states());
+        let first = steps.first().and_then(|step| step.calls.last()).expect("a signature has a call of one token");
         let (context, vocabulary) = (first.context(), first.vocabulary());
-        let states = states(first.plan());
-        // A mask may leave less of the states than there is.
-        let length = layout.states.first().and_then(|s| s.shape.iter().rev().nth(1)).copied().unwrap_or(context);
-        let tensors = layout.states.iter().map(|s| {
-            let tensor = CacheTensor::of_halves(&s.name, &s.shape, length);
-            tensor.expect("a signature asks for states of (…, context, head dim)")
-        });
-        let tensors = tensors.collect();
-        let cache = CacheLayout { package: owner, context, tensors };
         let mut weight_bytes = 0;
-        for name in package.weight_file_names() {
-            weight_bytes += package.weight_file(name).map_err(|e| program(location, e))?.len() as u64;
+        for (path, package) in location.parts.iter().zip(parts.packages) {
+            for name in package.weight_file_names() {
+                weight_bytes += package.weight_file(name).map_err(|e| program(path, e))?.len() as u64;
+            }
         }
+        let (mut states, mut tensors, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        for (part, layout) in layouts.iter().enumerate() {
+            for mut state in info::states(layout) {
+                places.push((part, state.name.clone()));
+                state.name = name_in_parts(location.parts.len(), part, &state.name);
+                // A mask may leave less of the states than there is.
+                let length = state.shape.iter().rev().nth(1).copied().unwrap_or(context);
+                let tensor = CacheTensor::of_halves(&state.name, &state.shape, length);
+                tensors.push(tensor.expect("a signature asks for states of (…, context, head dim)"));
+                states.push(state);
+            }
+        }
+        let cache = CacheLayout { package: owner, context, tensors };
         let info = RunnerInfo {
             name: location.name(),
             backend: Backend::Cpu.to_string(),
             units: None,
-            signature: signature.name,
+            signature: recognized.name,
+            parts: location.parts.len(),
             context,
             vocabulary,
-            calls: planned.iter().map(CallInfo::of).collect(),
+            calls: steps.iter().map(CallInfo::of).collect(),
             state_bytes: states.iter().map(|s| s.bytes).sum(),
             states,
             weight_bytes,
             threads,
-            notes: notes(&planned),
+            notes: notes(&steps),
         };
         info.notes.iter().for_each(|note| tracing::info!("{note}"));
-        Ok(Self { calls: planned, layout, cache, context, vocabulary, info })
+        Ok(Self { steps, layouts, cache, places, context, vocabulary, info })
     }
 }
 
-type Digest<'s> = ScopedJoinHandle<'s, Result<[u8; 32], PackageError>>;
-
-pub(crate) fn program(location: &Location, source: impl Into<MilError>) -> Error {
-    Error::Program { path: location.package.clone(), source: Box::new(source.into()) }
+/// The packages of a model, opened.
+struct Parts<'a> {
+    location: &'a Location,
+    packages: &'a [Package],
+    models: &'a [Model],
+    caches: &'a [PackCache],
 }
 
-/// The digest that the manifest states.
-pub(crate) fn claimed(location: &Location, manifest: &BundleManifest) -> Result<[u8; 32]> {
-    let text = &manifest.package_sha256;
-    let mut digest = [0; 32];
-    let byte = |i: usize| u8::from_str_radix(text.get(2 * i..2 * i + 2)?, 16).ok();
-    let whole =
-        text.len() == 64 && digest.iter_mut().enumerate().all(|(i, b)| byte(i).map(|found| *b = found).is_some());
-    if whole {
-        return Ok(digest);
+impl Parts<'_> {
+    /// Plans a call of a part; what is wrong with its outputs is left to the caller.
+    fn call(
+        &self,
+        part: usize,
+        call: Call,
+        owner: [u8; 32],
+        exact: bool,
+        pool: &Pool,
+    ) -> Result<Result<PlannedCall, String>> {
+        let function = &self.models[part].program.functions[&call.function];
+        let rewritten = (!call.caches.is_empty()).then(|| as_states(function, &call.caches));
+        let function = rewritten.as_ref().unwrap_or(function);
+        let (shapes, varying) = (call.shapes.clone(), call.varying.clone());
+        let options = PlanOptions { shapes, varying, owner, exact };
+        let plan = Plan::new(function, &options, &self.caches[part]).map_err(|source| Error::Plan {
+            path: self.location.parts[part].clone(),
+            function: call.function.clone(),
+            source: Box::new(source),
+        })?;
+        Ok(PlannedCall::new(call, plan, pool.clone()))
     }
-    let path = location.folder().join(bundle::MANIFEST);
-    let problem = format!("`package_sha256` is {text:?}; expected 64 hexadecimal digits");
-    Err(Error::bundle(BundleError::Malformed { path, problem }))
+}
+
+/// How a conversation is held with packages, if one can be.
+pub(crate) fn usable(paths: &[PathBuf], models: &[Model]) -> Result<Recognized> {
+    let recognized = recognize(&models.iter().collect::<Vec<_>>());
+    let functions = || models.iter().flat_map(|model| model.program.functions.values());
+    let recognized = match recognized {
+        Ok(recognized) => recognized,
+        Err(_) if functions().all(|f| f.states().next().is_none()) => {
+            return Err(Error::Stateless { path: paths[0].clone() });
+        }
+        Err(tried) => return Err(Error::Signature { path: paths[0].clone(), tried }),
+    };
+    for step in &recognized.steps {
+        for ((call, model), path) in step.calls.iter().zip(models).zip(paths) {
+            if let Some(state) = unwritten_state(&model.program.functions[&call.function]) {
+                let (path, function) = (path.clone(), call.function.clone());
+                return Err(Error::StateIgnored { path, function, state: state.to_owned() });
+            }
+        }
+    }
+    Ok(recognized)
+}
+
+/// What the state `name` of a part is called among those of all parts. In order of parts.
+pub(crate) fn name_in_parts(parts: usize, part: usize, name: &str) -> String {
+    if parts == 1 { name.to_owned() } else { format!("part{:03}.{name}", part + 1) }
+}
+
+type Digests<'s> = ScopedJoinHandle<'s, Result<Vec<[u8; 32]>>>;
+
+pub(crate) fn program(path: &Path, source: impl Into<MilError>) -> Error {
+    Error::Program { path: path.to_owned(), source: Box::new(source.into()) }
+}
+
+/// The digests of the packages that the manifest states, if there is one.
+pub(crate) fn claimed(location: &Location) -> Result<Option<Vec<[u8; 32]>>> {
+    let Some(manifest) = &location.manifest else { return Ok(None) };
+    let malformed = |problem| {
+        let path = location.folder().join(bundle::MANIFEST);
+        Error::bundle(BundleError::Malformed { path, problem })
+    };
+    let digest = |field: &str, text: &str| {
+        let mut digest = [0; 32];
+        let byte = |i: usize| u8::from_str_radix(text.get(2 * i..2 * i + 2)?, 16).ok();
+        let whole =
+            text.len() == 64 && digest.iter_mut().enumerate().all(|(i, b)| byte(i).map(|found| *b = found).is_some());
+        if whole {
+            return Ok(digest);
+        }
+        Err(malformed(format!("`{field}` is {text:?}; expected 64 hexadecimal digits")))
+    };
+    let whole = digest("package_sha256", &manifest.package_sha256)?;
+    if manifest.parts.is_empty() {
+        return Ok(Some(vec![whole]));
+    }
+    let parts = manifest.parts.iter().map(|part| digest("sha256", &part.sha256)).collect::<Result<Vec<_>>>()?;
+    match bundle::digest_of_parts(&parts) == whole {
+        true => Ok(Some(parts)),
+        false => Err(malformed("`package_sha256` is not that of the parts, which belong to another model".to_owned())),
+    }
 }

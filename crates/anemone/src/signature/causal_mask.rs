@@ -7,4 +7,5 @@ pub(super) const SIGNATURE: Signature = Signature {
     name: "causal-mask",
     inputs: &[("inputIds", Feed::Tokens), ("causalMask", Feed::Mask)],
     logits: "logits",
+    caches: &[],
 };

@@ -6,7 +6,7 @@ use anemone_cpu::Varying;
 use anemone_mil::types::{Class, Dim, Type};
 use anemone_mil::{Function, PortShape, TensorType};
 
-use super::{Call, Feed, Signature};
+use super::{Call, Feed, Gives, HostCache, Signature};
 
 /// The width of the wide call of functions that take any number of tokens.
 const WIDE: usize = 32;
@@ -17,12 +17,13 @@ const WIDEST: usize = 128;
 pub(super) fn fit(signature: &Signature, name: &str, function: &Function) -> Result<Vec<Call>, Vec<String>> {
     let mut look = Look { function, missing: Vec::new() };
     let mut ports: Vec<(&'static str, Feed, PortShape)> = Vec::new();
-    for &(input, feed) in signature.inputs {
+    let caches = look.caches(signature);
+    for &(input, feed) in signature.inputs.iter().filter(|(_, feed)| !matches!(feed, Feed::Cache(_))) {
         ports.extend(look.input(input, feed).map(|shape| (input, feed, shape)));
     }
     let vocabulary = look.vocabulary(signature.logits);
     look.no_others(signature);
-    let context = look.context();
+    let context = if signature.caches.is_empty() { look.context() } else { caches };
     let (Some(vocabulary), Some(context), []) = (vocabulary, context, look.missing.as_slice()) else {
         return Err(look.missing);
     };
@@ -30,7 +31,7 @@ pub(super) fn fit(signature: &Signature, name: &str, function: &Function) -> Res
     // A mask may be bounded more tightly than the states.
     let room = |(_, feed, shape): &(&str, Feed, PortShape)| match feed {
         Feed::Mask => longest(shape, 3),
-        Feed::Tokens | Feed::Positions => usize::MAX,
+        _ => usize::MAX,
     };
     let context = ports.iter().map(room).fold(context, usize::min);
     let mut calls = Vec::new();
@@ -40,11 +41,16 @@ pub(super) fn fit(signature: &Signature, name: &str, function: &Function) -> Res
             width,
             context,
             vocabulary,
-            inputs: signature.inputs,
-            logits: signature.logits,
+            inputs: signature.inputs.iter().map(|&(input, feed)| (input.to_owned(), feed)).collect(),
+            gives: Gives::Logits,
+            outputs: vec![signature.logits.to_owned()],
+            caches: signature.caches.iter().copied().map(HostCache::named).collect(),
             shapes: BTreeMap::new(),
             varying: None,
         };
+        for &cache in signature.caches {
+            look.host_cache(&HostCache::named(cache), Some(width));
+        }
         for (input, feed, shape) in &ports {
             let (least, most) = (feed.shape(width, width), feed.shape(width, context));
             let uneven = matches!(shape, PortShape::Enumerated { .. }) && least != most;
@@ -65,48 +71,62 @@ pub(super) fn fit(signature: &Signature, name: &str, function: &Function) -> Res
     if look.missing.is_empty() { Ok(calls) } else { Err(look.missing) }
 }
 
+impl HostCache {
+    pub(super) fn named((input, columns): (&str, &str)) -> Self {
+        Self { input: input.to_owned(), columns: columns.to_owned() }
+    }
+}
+
 impl Feed {
-    /// The shape for so many new tokens, with `extent` columns of old and new tokens.
-    fn shape(self, width: usize, extent: usize) -> Vec<usize> {
+    /// The shape for so many new tokens, with `extent` columns of old and new tokens; none where the package says it.
+    pub(crate) fn shape(self, width: usize, extent: usize) -> Vec<usize> {
         match self {
             Feed::Tokens => vec![1, width],
             Feed::Positions => vec![width],
-            Feed::Mask => vec![1, 1, width, extent],
+            Feed::Mask | Feed::WholeMask => vec![1, 1, width, extent],
+            Feed::Start => vec![1],
+            Feed::Hidden | Feed::Cache(_) => Vec::new(),
         }
     }
 
     fn class(self) -> Class {
         match self {
-            Feed::Tokens | Feed::Positions => Class::Int,
-            Feed::Mask => Class::Float,
+            Feed::Tokens | Feed::Positions | Feed::Start => Class::Int,
+            Feed::Mask | Feed::WholeMask | Feed::Hidden | Feed::Cache(_) => Class::Float,
         }
     }
 
-    fn words(self) -> &'static str {
+    pub(super) fn words(self) -> &'static str {
         match self {
             Feed::Tokens => "integers (1, tokens)",
             Feed::Positions => "integers (tokens)",
             Feed::Mask => "floats (1, 1, tokens, past + tokens)",
+            Feed::WholeMask => "floats (1, 1, tokens, context)",
+            Feed::Start => "integers (1)",
+            Feed::Hidden => "floats of fixed shape",
+            Feed::Cache(_) => "half floats (…, context, head dim)",
         }
     }
 }
 
-struct Look<'f> {
-    function: &'f Function,
-    missing: Vec<String>,
+/// A function that is looked at, and what it lacks.
+pub(super) struct Look<'f> {
+    pub(super) function: &'f Function,
+    pub(super) missing: Vec<String>,
 }
 
 impl Look<'_> {
     /// The shapes that an input takes, if it is there and of the kind that is fed.
-    fn input(&mut self, name: &str, feed: Feed) -> Option<PortShape> {
+    pub(super) fn input(&mut self, name: &str, feed: Feed) -> Option<PortShape> {
         let values = self.function.inputs.iter().map(|&id| self.function.value(id));
         let Some(value) = values.into_iter().find(|v| v.name == name && v.ty.state().is_none()) else {
             self.missing.push(format!("input `{name}` is missing"));
             return None;
         };
         let rank = feed.shape(1, 1).len();
-        let fits =
-            |ty: &&TensorType| ty.dtype.class() == feed.class() && ty.shape.as_ref().is_none_or(|s| s.len() == rank);
+        let fits = |ty: &&TensorType| {
+            ty.dtype.class() == feed.class() && ty.shape.as_ref().is_none_or(|s| rank == 0 || s.len() == rank)
+        };
         let Some(ty) = value.ty.tensor().filter(fits) else {
             self.missing.push(format!("input `{name}` is {}, not {}", value.ty, feed.words()));
             return None;
@@ -119,7 +139,7 @@ impl Look<'_> {
     }
 
     /// The extent of the last axis of the logits.
-    fn vocabulary(&mut self, name: &str) -> Option<usize> {
+    pub(super) fn vocabulary(&mut self, name: &str) -> Option<usize> {
         let values = self.function.body.outputs.iter().map(|&id| self.function.value(id));
         let Some(value) = values.into_iter().find(|v| v.name == name) else {
             self.missing.push(format!("output `{name}` is missing"));
@@ -144,8 +164,50 @@ impl Look<'_> {
         }
     }
 
+    /// How many positions the caches that are inputs have room for; notes what is wrong with them and their columns.
+    fn caches(&mut self, signature: &Signature) -> Option<usize> {
+        let mut context = None;
+        for &cache in signature.caches {
+            let found = self.host_cache(&HostCache::named(cache), None)?;
+            if context.is_some_and(|other| other != found) {
+                self.missing.push(format!("input `{}` has {found} positions, unlike the others", cache.0));
+            }
+            context = Some(found);
+        }
+        context
+    }
+
+    /// How many positions a cache that is an input has room for, if it and its columns (of that width) fit each other.
+    pub(super) fn host_cache(&mut self, cache: &HostCache, width: Option<usize>) -> Option<usize> {
+        let f = self.function;
+        let fixed = |ids: &[anemone_mil::ValueId], name: &str| {
+            let value = ids.iter().map(|&id| f.value(id)).find(|v| v.name == name)?;
+            value.ty.tensor()?.to_static().filter(|ty| ty.dtype == anemone_mil::DType::F16)
+        };
+        let (ins, outs) = (fixed(&f.inputs, &cache.input), fixed(&f.body.outputs, &cache.columns));
+        let Some(all) = ins.filter(|ty| ty.shape.len() >= 2) else {
+            let words = Feed::Cache(0).words();
+            self.missing.push(format!("input `{}` is missing, or not {words}", cache.input));
+            return None;
+        };
+        let axis = all.shape.len() - 2;
+        let same = |columns: &[usize]| {
+            let but = |shape: &[usize]| [&shape[..axis], &shape[axis + 1..]].concat();
+            columns.len() == all.shape.len() && but(columns) == but(&all.shape)
+        };
+        match &outs {
+            Some(ty) if same(&ty.shape) && width.is_none_or(|width| ty.shape[axis] == width) => Some(all.shape[axis]),
+            _ => {
+                let found = outs.as_ref().map_or_else(|| "missing".to_owned(), |ty| ty.to_string());
+                let (input, columns) = (&cache.input, &cache.columns);
+                self.missing.push(format!("output `{columns}` is {found}, not new columns of `{input}` ({all})"));
+                None
+            }
+        }
+    }
+
     /// How many positions the states have room for: the extent of their last axis but one, the same for all.
-    fn context(&mut self) -> Option<usize> {
+    pub(super) fn context(&mut self) -> Option<usize> {
         let mut context = None;
         for (_, name, ty) in self.function.states() {
             let length = ty.as_ref().and_then(|ty| ty.shape.len().checked_sub(2).map(|axis| ty.shape[axis]));
@@ -209,9 +271,9 @@ fn widths(ports: &[(&'static str, Feed, PortShape)], context: usize) -> Vec<usiz
             let Some(&(low, high)) = bounds.get(1) else { return Vec::new() };
             // Whatever else takes part must take the wide call too.
             let bounded = |(_, feed, shape): &(&str, Feed, PortShape)| match feed {
-                Feed::Tokens => usize::MAX,
                 Feed::Positions => longest(shape, 0),
                 Feed::Mask => longest(shape, 2).min(longest(shape, 3)),
+                _ => usize::MAX,
             };
             let limit = ports.iter().map(bounded).fold(high.unwrap_or(context).min(context), usize::min);
             let mut all = vec![low.max(1), limit.clamp(low.max(1), WIDE.max(low))];

@@ -6,4 +6,5 @@ pub(super) const SIGNATURE: Signature = Signature {
     name: "anemone",
     inputs: &[("input_ids", Feed::Tokens), ("cache_position", Feed::Positions)],
     logits: "logits",
+    caches: &[],
 };

@@ -6,4 +6,5 @@ pub(super) const SIGNATURE: Signature = Signature {
     name: "token-position",
     inputs: &[("token", Feed::Tokens), ("pos", Feed::Positions)],
     logits: "logits",
+    caches: &[],
 };

@@ -8,7 +8,7 @@ use anemone_cli::acquire::{Terminal, by_id};
 use anemone_cli::{numbers, units};
 use anemone_convert::lint::Os;
 use anemone_convert::{
-    Conversion, DEFAULT_CONTEXT, Fidelity, Format, Options, Profile, SCHEMES, Scheme, Source, Watch,
+    Conversion, DEFAULT_CONTEXT, Fidelity, Format, Kv, Options, Profile, SCHEMES, Scheme, Source, Split, Watch,
 };
 use anemone_package::bundle;
 use anyhow::{Context, Result, bail};
@@ -28,8 +28,8 @@ use crate::{interrupt, terminal};
   anemone convert SmolLM2-135M-Instruct.Q8_0.gguf -o smollm2-ane/ --profile ane --weights int8
   anemone chat smollm2/
 
-DIR then holds model.mlpackage (functions `decode` and `prefill` over one state `kv_cache`), tokenizer.json, the chat \
-template, settings for generation, and anemone.json. It appears complete or not at all; Ctrl-C leaves nothing behind.
+DIR then holds model.mlpackage (functions `decode` and `prefill` over one state `kv_cache`) or the packages of a model in \
+parts, tokenizer.json, the chat template, settings for generation, and anemone.json. It appears complete or not at all; Ctrl-C leaves nothing behind.
 
 What the cache costs in memory and the package on disk is said before anything is written.
 
@@ -62,6 +62,17 @@ pub(crate) struct Shape {
     /// Engine) [default: portable]
     #[arg(long, value_name = "PROFILE", value_parser = super::lint::profile)]
     pub(crate) profile: Option<Profile>,
+    /// Where the key-value cache is kept: state, in the package, or io: an input, whose new columns the package gives and
+    /// the host writes [default: state]
+    #[arg(long, value_name = "WHERE")]
+    pub(crate) kv: Option<Kv>,
+    /// Put the model into so many packages, which run one after the other: two halves of the layers, or the embeddings,
+    /// chunks of layers and the head [default: 1; for --profile ane as many as the Neural Engine's limits ask for]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) parts: Option<u16>,
+    /// Cut the layers into packages of at most so many megabytes of weights
+    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "parts")]
+    pub(crate) part_size: Option<u32>,
 }
 
 fn scheme(name: &str) -> Result<&'static Scheme, String> {
@@ -78,6 +89,12 @@ impl Shape {
             weights: self.weights.unwrap_or(default.weights),
             prefill: self.prefill,
             profile: self.profile.unwrap_or(default.profile),
+            kv: self.kv.unwrap_or(default.kv),
+            split: match (self.parts, self.part_size) {
+                (Some(count), _) => Split::Count(count.into()),
+                (None, Some(megabytes)) => Split::Bytes(u64::from(megabytes) * 1_000_000),
+                (None, None) => default.split,
+            },
         }
     }
 }
@@ -137,8 +154,9 @@ pub(crate) fn convert(path: &Path, folder: &Path, shape: &Shape, watch: &Watch, 
     ));
     terminal::note(&format!("  cache    {} of memory for each conversation", units::bytes(estimate.cache_bytes)));
     let disk = free_disk(folder).map_or_else(String::new, |free| format!("; {} of disk are free", units::bytes(free)));
+    let parts = if estimate.parts > 1 { format!(" in {} parts", estimate.parts) } else { String::new() };
     terminal::note(&format!(
-        "  package  about {} with {} weights{disk}",
+        "  package  about {} with {} weights{parts}{disk}",
         units::bytes(estimate.weight_bytes),
         options.weights.name
     ));

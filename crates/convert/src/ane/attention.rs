@@ -11,6 +11,7 @@ use crate::block::rope::{Rotation, Rotations, rotate};
 use crate::block::softcap::softcap;
 use crate::error::Result;
 use crate::net::{Net, int};
+use crate::part::Kv;
 use crate::source::family::QkNorm;
 
 /// What all layers of one call share.
@@ -20,7 +21,7 @@ pub(super) struct Shared {
     pub(super) start: ValueId,
     /// Position after the last column that is written, (1).
     pub(super) stop: ValueId,
-    /// Added to the scores, (1, 1, tokens, context).
+    /// Added to the scores, (1, 1, tokens, context, or with the new columns behind it).
     pub(super) masks: Masks,
     /// For heads of (1, heads, head size, tokens).
     pub(super) angles: Rotations,
@@ -35,7 +36,14 @@ pub(super) fn attention(net: &mut Net<'_>, x: ValueId, shared: &Shared, layer: u
     let k = query_or_key(net, x, kv_heads, rotation, name, "k")?;
     let v = linear(net, x, &format!("{name}.v_proj"))?;
     let v = net.reshape(v, &format!("{name}.v_proj_heads"), &[1, kv_heads, size, width])?;
-    let cache = write(net, [k, v], shared, layer, name)?;
+    let columns = columns(net, [k, v], name)?;
+    let cache = match net.kv {
+        Kv::State => Some(write(net, columns, shared, layer, name)?),
+        Kv::Io => {
+            net.columns.push(columns);
+            None
+        }
+    };
 
     let scale = Net::half(c.attention_scale as f32);
     let q = net.op("mul", &format!("{name}_q_scaled"), &[("x", q.into()), ("y", scale)])?;
@@ -51,13 +59,20 @@ pub(super) fn attention(net: &mut Net<'_>, x: ValueId, shared: &Shared, layer: u
     let mask = shared.masks.of_layer(net, layer);
     let mut mixed = Vec::with_capacity(kv_heads);
     for (head, q) in groups.into_iter().enumerate() {
-        let row = 2 * kv_heads * layer + head;
+        let first = 2 * kv_heads * net.part.index(layer);
         let mut read = |row: usize, what: &str| {
-            let (begin, end) = ([int(row), 0, 0, 0], [int(row) + 1, 1, int(context), int(size)]);
-            let args = [("x", cache.into()), ("begin", begin.into()), ("end", end.into())];
-            net.op("slice_by_index", &format!("{name}_{what}_{head}"), &args)
+            let name = format!("{name}_{what}_{head}");
+            match cache {
+                Some(cache) => rows(net, cache, first + row, context, &name),
+                // What the host keeps, and behind it what is new.
+                None => {
+                    let past = rows(net, shared.cache, first + row, context, &format!("{name}_past"))?;
+                    let new = rows(net, columns, row, width, &format!("{name}_new"))?;
+                    net.concat(&[past, new], 2, &name)
+                }
+            }
         };
-        let (keys, values) = (read(row, "keys")?, read(row + kv_heads, "values")?);
+        let (keys, values) = (read(head, "keys")?, read(head + kv_heads, "values")?);
         let product = |x: ValueId, y: ValueId, turned: bool| {
             [("x", x.into()), ("y", y.into()), ("transpose_x", false.into()), ("transpose_y", turned.into())]
         };
@@ -101,8 +116,8 @@ fn query_or_key(
     rotation.map_or(Ok(y), |rotation| rotate(net, y, rotation, 2, &format!("{name}_{which}")))
 }
 
-/// Writes keys and values (1, heads, head size, tokens) of a layer at the call's positions; the cache afterwards.
-fn write(net: &mut Net<'_>, kv: [ValueId; 2], shared: &Shared, layer: usize, name: &str) -> Result<ValueId> {
+/// Keys and values (1, heads, head size, tokens) of a layer as they lie in the cache: (2 · heads, 1, tokens, row size).
+fn columns(net: &mut Net<'_>, kv: [ValueId; 2], name: &str) -> Result<ValueId> {
     let (rows, size, width) = (2 * net.config().kv_heads, net.config().head_dim, net.width);
     let row_size = row_size(size);
     let both = concat(net, &kv, 1, &format!("{name}_kv"))?;
@@ -114,7 +129,14 @@ fn write(net: &mut Net<'_>, kv: [ValueId; 2], shared: &Shared, layer: usize, nam
         let zeros = net.f.constant(&format!("{name}_kv_zeros"), zeros);
         both = concat(net, &[both, zeros], 3, &format!("{name}_kv_padded"))?;
     }
-    let first = int(rows * layer);
+    Ok(both)
+}
+
+/// Writes the columns of a layer at the call's positions; the cache afterwards.
+fn write(net: &mut Net<'_>, both: ValueId, shared: &Shared, layer: usize, name: &str) -> Result<ValueId> {
+    let rows = 2 * net.config().kv_heads;
+    let row_size = row_size(net.config().head_dim);
+    let first = int(rows * net.part.index(layer));
     let mut corner = |suffix: &str, row: i32, other: i32, position: ValueId, end: i32| {
         let before = net.f.constant(&format!("{name}_{suffix}_before"), [row, other].into());
         let after = net.f.constant(&format!("{name}_{suffix}_after"), [end].into());
@@ -129,6 +151,13 @@ fn write(net: &mut Net<'_>, kv: [ValueId; 2], shared: &Shared, layer: usize, nam
     net.op("read_state", &format!("{name}_cache"), &[("input", shared.cache.into())])
 }
 
+/// Row `row` of the cache or of new columns, as long as there are positions: (1, 1, positions, head size).
+fn rows(net: &mut Net<'_>, from: ValueId, row: usize, positions: usize, name: &str) -> Result<ValueId> {
+    let end = [int(row) + 1, 1, int(positions), int(net.config().head_dim)];
+    let args = [("x", from.into()), ("begin", [int(row), 0, 0, 0].into()), ("end", end.into())];
+    net.op("slice_by_index", name, &args)
+}
+
 /// The last two axes turned.
 fn turn(net: &mut Net<'_>, x: ValueId, name: &str) -> Result<ValueId> {
     net.op("transpose", name, &[("x", x.into()), ("perm", [0, 1, 3, 2].into())])
@@ -136,8 +165,5 @@ fn turn(net: &mut Net<'_>, x: ValueId, name: &str) -> Result<ValueId> {
 
 /// Values joined along an axis; one is itself.
 pub(super) fn concat(net: &mut Net<'_>, values: &[ValueId], axis: i32, name: &str) -> Result<ValueId> {
-    match values {
-        [one] => Ok(*one),
-        _ => net.op("concat", name, &[("values", values.into()), ("axis", axis.into()), ("interleave", false.into())]),
-    }
+    net.concat(values, axis, name)
 }

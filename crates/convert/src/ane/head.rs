@@ -9,6 +9,7 @@ use super::channels::convolution;
 use crate::block::softcap::softcap;
 use crate::error::{ConvertError, Result};
 use crate::net::{Net, int};
+use crate::part::GIVES;
 
 /// Rows of a part at most.
 const MOST: usize = 16_384;
@@ -37,10 +38,9 @@ fn split(net: &mut Net<'_>, tensor: &str) -> Result<Vec<ValueId>> {
     parts.into_iter().enumerate().map(one).collect()
 }
 
-/// The embedding of `ids` (1, tokens), scaled where the model does so: (1, hidden size, 1, tokens).
+/// The embedding of `ids` (1, tokens), scaled where the model does so: (1, tokens, hidden size).
 pub(super) fn embedding(net: &mut Net<'_>, ids: ValueId) -> Result<ValueId> {
-    let (width, hidden) = (net.width, net.config().hidden_size);
-    let rows = match net.config().tie_embeddings {
+    let rows = match net.config().tie_embeddings && net.part.head {
         true => tied_rows(net, ids)?,
         // On the CPU, which takes tables of any length.
         false => {
@@ -49,12 +49,24 @@ pub(super) fn embedding(net: &mut Net<'_>, ids: ValueId) -> Result<ValueId> {
         }
     };
     let scale = (net.config().embedding_scale * net.config().residual_scale) as f32;
-    let rows = match scale == 1.0 {
-        true => rows,
-        false => net.op("mul", "embedding_scaled", &[("x", rows.into()), ("y", Net::half(scale))])?,
-    };
+    match scale == 1.0 {
+        true => Ok(rows),
+        false => net.op("mul", "embedding_scaled", &[("x", rows.into()), ("y", Net::half(scale))]),
+    }
+}
+
+/// From (1, tokens, hidden size) to channels: (1, hidden size, 1, tokens).
+pub(super) fn channels_of_rows(net: &mut Net<'_>, rows: ValueId) -> Result<ValueId> {
+    let (width, hidden) = (net.width, net.config().hidden_size);
     let turned = net.op("transpose", "embedding_turned", &[("x", rows.into()), ("perm", [0, 2, 1].into())])?;
     net.reshape(turned, "embedding_channels", &[1, hidden, 1, width])
+}
+
+/// And back.
+pub(super) fn rows_of_channels(net: &mut Net<'_>, x: ValueId) -> Result<ValueId> {
+    let (width, hidden) = (net.width, net.config().hidden_size);
+    let columns = net.reshape(x, "given_columns", &[1, hidden, width])?;
+    net.op("transpose", GIVES, &[("x", columns.into()), ("perm", [0, 2, 1].into())])
 }
 
 /// Rows of the parts that the logits are computed with. Each part gives the rows that it has and zeros for others; their sum

@@ -8,6 +8,7 @@ use super::rope::{Rotations, rotate};
 use super::softcap::softcap;
 use crate::error::Result;
 use crate::net::{Net, int};
+use crate::part::Kv;
 use crate::source::family::QkNorm;
 
 /// What all layers of one call share.
@@ -31,11 +32,19 @@ pub(crate) fn columns(net: &mut Net<'_>, positions: ValueId) -> Result<(ValueId,
     Ok((start, stop))
 }
 
-/// Self-attention of layer `layer` on `x` (1, width, hidden size).
-pub(crate) fn attention(net: &mut Net<'_>, x: ValueId, shared: Shared, layer: usize, name: &str) -> Result<ValueId> {
+/// Self-attention of layer `layer` on `x` (1, width, hidden size). New values for a cache that the host keeps join `new_values`;
+/// keys lie before all of them, and join the columns at once.
+pub(crate) fn attention(
+    net: &mut Net<'_>,
+    x: ValueId,
+    shared: Shared,
+    new_values: &mut Vec<ValueId>,
+    layer: usize,
+    name: &str,
+) -> Result<ValueId> {
     let c = net.config();
-    let (heads, kv_heads, size, layers) = (c.heads, c.kv_heads, c.head_dim, c.layers);
-    let width = net.width;
+    let (heads, kv_heads, size, layers) = (c.heads, c.kv_heads, c.head_dim, net.part.layers.len());
+    let (width, row) = (net.width, net.part.index(layer));
     let norm = c.family.layer.qk_norm;
     let mut q = projection(net, x, heads, norm, name, "q")?;
     let mut k = projection(net, x, kv_heads, norm, name, "k")?;
@@ -44,10 +53,22 @@ pub(crate) fn attention(net: &mut Net<'_>, x: ValueId, shared: Shared, layer: us
         q = rotate(net, q, rotation, -1, &format!("{name}_q"))?;
         k = rotate(net, k, rotation, -1, &format!("{name}_k"))?;
     }
-    write_columns(net, k, shared, layer, &format!("{name}_keys"))?;
-    let cache = write_columns(net, v, shared, layers + layer, &format!("{name}_values"))?;
-    let keys = read_layer(net, cache, layer, &format!("{name}_past_keys"))?;
-    let values = read_layer(net, cache, layers + layer, &format!("{name}_past_values"))?;
+    let (keys_name, values_name) = (format!("{name}_past_keys"), format!("{name}_past_values"));
+    let (keys, values) = match net.kv {
+        Kv::State => {
+            write_columns(net, k, shared, row, &format!("{name}_keys"))?;
+            let cache = write_columns(net, v, shared, layers + row, &format!("{name}_values"))?;
+            (read_layer(net, cache, row, &keys_name)?, read_layer(net, cache, layers + row, &values_name)?)
+        }
+        Kv::Io => {
+            net.columns.push(k);
+            new_values.push(v);
+            let keys = read_layer(net, shared.cache, row, &keys_name)?;
+            let keys = net.concat(&[keys, k], 2, &format!("{name}_all_keys"))?;
+            let values = read_layer(net, shared.cache, layers + row, &values_name)?;
+            (keys, net.concat(&[values, v], 2, &format!("{name}_all_values"))?)
+        }
+    };
 
     // The query heads of one group lie below one another, so that keys and values need no repetition.
     let scale = Net::half(c.attention_scale as f32);
@@ -61,11 +82,11 @@ pub(crate) fn attention(net: &mut Net<'_>, x: ValueId, shared: Shared, layer: us
         Some(cap) => softcap(net, scores, cap, &format!("{name}_capped"))?,
         None => scores,
     };
-    let (context, mask) = (net.context, shared.masks.of_layer(net, layer));
-    let scores = net.reshape(scores, &format!("{name}_scores_heads"), &[kv_heads, group, width, context])?;
+    let (seen, mask) = (net.shape(keys)[2], shared.masks.of_layer(net, layer));
+    let scores = net.reshape(scores, &format!("{name}_scores_heads"), &[kv_heads, group, width, seen])?;
     let masked = net.op("add", &format!("{name}_masked"), &[("x", scores.into()), ("y", mask.into())])?;
     let weights = net.op("softmax", &format!("{name}_weights"), &[("x", masked.into()), ("axis", (-1).into())])?;
-    let weights = net.reshape(weights, &format!("{name}_weights_groups"), &[1, kv_heads, rows, context])?;
+    let weights = net.reshape(weights, &format!("{name}_weights_groups"), &[1, kv_heads, rows, seen])?;
     let plain =
         [("x", weights.into()), ("y", values.into()), ("transpose_x", false.into()), ("transpose_y", false.into())];
     let mixed = net.op("matmul", &format!("{name}_mixed"), &plain)?;

@@ -15,18 +15,18 @@ pub(crate) struct Parts<A> {
     pub(crate) mlp: fn(&mut Net<'_>, ValueId, &str) -> Result<ValueId>,
 }
 
-/// All layers over `x`, of the same shape. What is added up over them is kept multiplied by
+/// All layers of the part over `x`, of the same shape. What is added up over them is kept multiplied by
 /// [`residual_scale`](crate::source::config::Config::residual_scale); what is added comes so out of the norms.
 pub(crate) fn layers<A>(net: &mut Net<'_>, mut x: ValueId, mut parts: Parts<A>) -> Result<ValueId>
 where
     A: FnMut(&mut Net<'_>, ValueId, usize, &str) -> Result<ValueId>,
 {
     let config = net.config();
-    let (shape, residual, layers) = (&config.family.layer, config.residual_scale, config.layers);
+    let (shape, residual, layers) = (&config.family.layer, config.residual_scale, net.part.layers.clone());
     let norm = |net: &mut Net<'_>, x, layer: &str, norm: Option<&str>, scale| {
         norm.map_or(Ok(x), |norm| (parts.norm)(net, x, &format!("{layer}.{norm}"), scale))
     };
-    for layer in 0..layers {
+    for layer in layers {
         let name = format!("model.layers.{layer}");
         let read = norm(net, x, &name, shape.before_attention, residual)?;
         let attended = (parts.attention)(net, read, layer, &format!("{name}.self_attn"))?;

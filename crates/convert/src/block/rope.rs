@@ -42,7 +42,10 @@ impl Rotations {
 pub(crate) fn rotations(net: &mut Net<'_>, positions: ValueId) -> Result<Rotations> {
     let config = net.config();
     let global = rotation(net, positions, &config.rope, "rope")?;
-    let local = config.local_rope.as_ref().map(|rope| rotation(net, positions, rope, "rope_local")).transpose()?;
+    // A part may have none of the layers that it is for.
+    let used = net.part.is_whole() || net.part.layers.clone().any(|layer| config.sliding_layers.contains(layer));
+    let local = config.local_rope.as_ref().filter(|_| used);
+    let local = local.map(|rope| rotation(net, positions, rope, "rope_local")).transpose()?;
     Ok(Rotations { global, local })
 }
 

@@ -19,7 +19,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-const MOST: u64 = 2_000_000_000;
+/// Bytes that are taken for sure.
+pub(crate) const MOST: u64 = 2_000_000_000;
 
 fn check(subject: &Subject<'_>, found: &mut Found<'_>) {
     let bytes = weight_bytes(subject);

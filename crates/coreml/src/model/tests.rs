@@ -43,8 +43,8 @@ fn feed(model: &Model<Fake>, state: &mut State<Fake>, position: i32, tokens: &[i
         Some(state),
         &[],
         &mut |index, mut view| view.write_i32(if index == ids { tokens } else { &positions }),
-        "logits",
-        &mut |view| {
+        &["logits".to_owned()],
+        &mut |_, view| {
             logits.resize(view.shape().iter().product(), 0.0);
             view.read_f32(0, &mut logits)
         },
@@ -111,7 +111,7 @@ fn states_of_other_packages_are_refused() {
 #[test]
 fn a_function_with_states_is_not_called_without_one() {
     let Loaded { model, fake, .. } = loaded();
-    let result = model.functions()[0].call(None, &[], &mut |_, _| Ok(()), "logits", &mut |_| Ok(()));
+    let result = model.functions()[0].call(None, &[], &mut |_, _| Ok(()), &["logits".to_owned()], &mut |_, _| Ok(()));
     assert!(matches!(result, Err(CoreMlError::Port { what: "state", .. })));
     assert_eq!(fake.counts().predictions, 0);
 }
@@ -157,7 +157,7 @@ fn shapes_that_vary_make_new_arrays_and_fixed_ones_do_not() {
             view.zero();
             Ok(())
         };
-        function.call(Some(&mut state), shapes, &mut fill, "logits", &mut |_| Ok(()))
+        function.call(Some(&mut state), shapes, &mut fill, &["logits".to_owned()], &mut |_, _| Ok(()))
     };
     call(&[(0, shape)]).unwrap();
     assert_eq!(fake.counts().arrays, before);

@@ -277,6 +277,25 @@ fn random_scripts_on_a_package_end_as_fresh_sessions() {
     hold(&tiny(), 48, 1..16);
 }
 
+/// The tiny model, converted otherwise: its cache an input, its layers in two packages, or both.
+#[test]
+fn random_scripts_on_other_forms_end_as_fresh_sessions() {
+    use anemone_convert::{Conversion, Kv, Options, Profile, Source, Split, Watch};
+
+    let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../goldens/tiny/tiny-llama");
+    let source = Source::open(&golden).unwrap();
+    for (profile, kv, split) in [
+        (Profile::Portable, Kv::Io, Split::Auto),
+        (Profile::Ane, Kv::State, Split::Count(2)),
+        (Profile::Ane, Kv::Io, Split::Count(3)),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options { context: Some(256), prefill: Some(16), profile, kv, split, ..Options::default() };
+        Conversion::new(&source, &options).unwrap().run(folder.path(), &Watch::default()).unwrap();
+        hold(&open(folder.path()), 8, 1..16);
+    }
+}
+
 /// Fills all columns of all rows.
 fn poison(session: &mut Session<Recording>, value: half::f16) {
     let model = Arc::clone(session.model());
