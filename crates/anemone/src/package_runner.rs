@@ -61,6 +61,20 @@ pub struct PackageState {
     hidden: Vec<f32>,
 }
 
+impl PackageState {
+    /// The elements of the state tensor `name`, row-major; of the first part that has one of that name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&[half::f16]> {
+        self.parts.iter().find_map(|part| part.get(name))
+    }
+
+    /// The same, to be written.
+    #[must_use]
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut [half::f16]> {
+        self.parts.iter_mut().find_map(|part| part.get_mut(name))
+    }
+}
+
 /// A call of each part, all of one width.
 #[derive(Debug)]
 struct PlannedStep {

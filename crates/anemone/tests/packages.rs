@@ -136,7 +136,7 @@ fn a_copied_state_goes_its_own_way() {
         reference.check(n, &logits).unwrap();
         // Columns behind the position were not copied.
         let copy = runner.copy_state(&state, 1).unwrap().unwrap();
-        let spec = &copy.layout().states[0];
+        let spec = &runner.info().states[0];
         let dim = *spec.shape.last().unwrap();
         let (from, to) = (state.get(&spec.name).unwrap(), copy.get(&spec.name).unwrap());
         assert_eq!(from[..dim], to[..dim]);

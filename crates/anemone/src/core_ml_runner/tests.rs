@@ -80,7 +80,7 @@ fn three_runners_agree() {
 fn the_first_run_says_that_it_compiles() {
     let Opened { told, fake, runner, .. } = open(&tiny());
     assert!(matches!(told[..], [Progress::FirstRun, Progress::Done(_)]));
-    assert_eq!((fake.counts().compiles, fake.counts().loads), (1, runner.model.functions().len()));
+    assert_eq!((fake.counts().compiles, fake.counts().loads), (1, runner.parts[0].model.functions().len()));
 }
 
 #[test]

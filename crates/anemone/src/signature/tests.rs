@@ -86,7 +86,7 @@ fn a_state_that_is_never_written_is_found() {
 
 /// A part with these inputs and an output of 8 numbers for each token, and a state of so many positions if any.
 fn part(inputs: &[(&str, DType, &[usize])], output: &str, tokens: usize, context: Option<usize>) -> Function {
-    use anemone_mil::{Port, PortKind, TensorType};
+    use anemone_mil::{Port, PortKind, PortShape, TensorType};
     let mut f = FunctionBuilder::new(Opset::CoreML8);
     for (name, dtype, shape) in inputs {
         f.input(name, TensorType::fixed(*dtype, shape));
