@@ -70,7 +70,7 @@ mod tests {
         let found: Vec<(String, &str)> = found.iter().map(|(path, value)| (path.join("."), value.as_str())).collect();
         assert_eq!(
             found,
-            [("a.b", "1"), ("a.c", "x: y\nz\n"), ("a.f", "g: h"), ("", "v"), ("i.j", "k"), ("m", "~"), ("n", "5")]
+            [("a.b", "1"), ("a.c", "x: y\nz\n"), ("a.f", "g: h"), ("", "v"), ("i.j", "k"), ("m", ""), ("n", "5")]
                 .map(|(path, value)| (path.to_owned(), value))
         );
     }

@@ -220,7 +220,7 @@ fn take(mut session: Session<Recording>, step: Step, folder: &Path, forks: &mut 
 }
 
 /// That what comes next is what it must be.
-fn check(session: &Session<Recording>) {
+fn check(session: &Session<Recording>, tolerance: f32) {
     let tokens = session.transcript();
     if tokens.is_empty() || tokens.len() >= session.context() {
         return;
@@ -242,16 +242,16 @@ fn check(session: &Session<Recording>) {
     fresh.complete(tokens, &one, &mut |_| {}).unwrap();
     let (found, expected) = (next.transcript.logits(), fresh.transcript.logits());
     let worst = found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-    assert!(worst <= TOLERANCE, "off by {worst}");
+    assert!(worst <= tolerance, "off by {worst}");
     let best = |logits: &[f32]| (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b])).unwrap();
     let mut sorted = expected.to_vec();
     sorted.sort_by(|a, b| b.total_cmp(a));
-    if sorted[0] - sorted[1] > 2.0 * TOLERANCE {
+    if sorted[0] - sorted[1] > 2.0 * tolerance {
         assert_eq!(best(found), best(expected));
     }
 }
 
-fn hold(model: &Recordings, cases: u32, length: Range<usize>) {
+fn hold(model: &Recordings, cases: u32, length: Range<usize>, tolerance: f32) {
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 64, ..Config::default() };
     // The same scripts each time.
     let random = proptest::test_runner::TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha);
@@ -266,7 +266,7 @@ fn hold(model: &Recordings, cases: u32, length: Range<usize>) {
                 session = take(session, step, folder.path(), &mut forks);
                 assert!(session.position() <= session.transcript().len());
             }
-            check(&session);
+            check(&session, tolerance);
             Ok(())
         })
         .unwrap();
@@ -274,7 +274,7 @@ fn hold(model: &Recordings, cases: u32, length: Range<usize>) {
 
 #[test]
 fn random_scripts_on_a_package_end_as_fresh_sessions() {
-    hold(&tiny(), 48, 1..16);
+    hold(&tiny(), 48, 1..16, TOLERANCE);
 }
 
 /// The tiny model, converted otherwise: its cache an input, its layers in two packages, or both.
@@ -284,15 +284,17 @@ fn random_scripts_on_other_forms_end_as_fresh_sessions() {
 
     let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../goldens/tiny/tiny-llama");
     let source = Source::open(&golden).unwrap();
-    for (profile, kv, split) in [
-        (Profile::Portable, Kv::Io, Split::Auto),
-        (Profile::Ane, Kv::State, Split::Count(2)),
-        (Profile::Ane, Kv::Io, Split::Count(3)),
+    // Where the host keeps the cache, a call sees its own columns as they were computed, and later calls see them in half
+    // floats: so it matters more which tokens a call has.
+    for (profile, kv, split, tolerance) in [
+        (Profile::Ane, Kv::State, Split::Count(2), TOLERANCE),
+        (Profile::Portable, Kv::Io, Split::Auto, 5.0 * TOLERANCE),
+        (Profile::Ane, Kv::Io, Split::Count(3), 5.0 * TOLERANCE),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let options = Options { context: Some(256), prefill: Some(16), profile, kv, split, ..Options::default() };
         Conversion::new(&source, &options).unwrap().run(folder.path(), &Watch::default()).unwrap();
-        hold(&open(folder.path()), 8, 1..16);
+        hold(&open(folder.path()), 8, 1..16, tolerance);
     }
 }
 
@@ -362,5 +364,5 @@ fn random_scripts_on_smollm2_end_as_fresh_sessions() {
     let options = anemone_convert::Options { context: Some(512), prefill: Some(32), ..Default::default() };
     let conversion = anemone_convert::Conversion::new(&source, &options).unwrap();
     conversion.run(&model, &anemone_convert::Watch::default()).unwrap();
-    hold(&open(&model), 6, 4..9);
+    hold(&open(&model), 6, 4..9, TOLERANCE);
 }
