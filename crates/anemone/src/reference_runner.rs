@@ -132,7 +132,7 @@ impl Runner for ReferenceRunner<'_> {
 }
 
 /// Writes a column (…, 1, head dim) at its position of a cache (…, context, head dim).
-fn put(cache: &mut Tensor, column: &Tensor, position: usize) -> Result<(), RunnerError> {
+pub(crate) fn put(cache: &mut Tensor, column: &Tensor, position: usize) -> Result<(), RunnerError> {
     let [.., context, size] = cache.ty.shape[..] else { return Err("the cache has too few axes".into()) };
     let (Buffer::F32(to), Some(from)) = (&mut cache.data, column.as_f32()) else {
         return Err("the cache is not of floats".into());
