@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 pub mod bench;
+pub mod big;
 pub mod coremltools;
 pub mod fixtures;
 pub mod fuzz;

@@ -86,6 +86,11 @@ enum Chore {
     /// The process that `bench` times.
     #[command(hide = true)]
     BenchChild(xtask::bench::cpu::Child),
+    /// Write a checkpoint of the shape of Llama 3.2 1B whose weights are drawn, 2.5 GB, to measure conversions with.
+    BigCheckpoint {
+        /// The folder to make.
+        folder: PathBuf,
+    },
     /// Fetch the GGUF file that the references were made from, and print its path.
     Model,
 }
@@ -174,6 +179,10 @@ fn main() -> Result<ExitCode> {
         }
         Chore::BenchChild(options) => {
             writeln!(out, "{}", xtask::bench::cpu::child(&options)?)?;
+            Vec::new()
+        }
+        Chore::BigCheckpoint { folder } => {
+            xtask::big::write(&folder)?;
             Vec::new()
         }
         Chore::Model => {

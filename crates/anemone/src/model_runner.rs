@@ -68,6 +68,15 @@ impl ModelRunner {
         }
     }
 
+    /// As [`PackageRunner::overflows`]; nothing with Core ML.
+    pub fn overflows(&self) -> Vec<String> {
+        match self {
+            Self::Cpu(runner) => runner.overflows(),
+            #[cfg(target_vendor = "apple")]
+            Self::CoreMl(_) => Vec::new(),
+        }
+    }
+
     /// Adds what else is to be told.
     pub(crate) fn add_notes(&mut self, notes: Vec<String>) {
         match self {

@@ -156,6 +156,16 @@ impl PackageRunner {
         &self.info
     }
 
+    /// Of a runner that was opened with [`ModelOptions::strict_fp16`]: the operations that made infinities or NaN of finite
+    /// operands since the last time, a line each.
+    pub fn overflows(&self) -> Vec<String> {
+        let told = |call: &PlannedCall| {
+            let name = call.function().to_owned();
+            call.take_overflows().into_iter().map(move |overflow| format!("function `{name}`: {overflow}"))
+        };
+        self.steps.iter().flat_map(|step| &step.calls).flat_map(told).collect()
+    }
+
     /// Adds what else is to be told.
     pub(crate) fn add_notes(&mut self, notes: Vec<String>) {
         self.info.notes.extend(notes);

@@ -11,6 +11,13 @@ use crate::{interrupt, terminal};
 /// A conversation with a package.
 pub(crate) type Conversation = Session<ModelRunner>;
 
+/// Says which operations overflowed, of a model that rounds every half float.
+pub(crate) fn tell_overflows(model: &anemone::Model) {
+    for overflow in model.runner.overflows() {
+        terminal::note(&format!("(in half floats: {})", terminal::printable(&overflow)));
+    }
+}
+
 /// Reading this many tokens is worth a bar.
 const LONG: usize = 512;
 

@@ -67,8 +67,10 @@ pub struct Measured {
     pub curve: Vec<Point>,
     /// The most memory that the process held, in bytes.
     pub memory: Option<u64>,
-    /// The energy of the load, in joules, where the system tells it to anybody.
+    /// The energy of the load, in joules: that of the whole machine's processors, where the system tells it to anybody.
     pub energy: Option<f64>,
+    /// Why there is no energy.
+    pub energy_missing: Option<&'static str>,
     /// A conversation, turn by turn.
     pub turns: Vec<TurnTimes>,
 }

@@ -3,6 +3,7 @@
 
 mod compare;
 mod event;
+mod oracle;
 mod print;
 mod probe;
 

@@ -10,7 +10,7 @@ use anemone_cli::acquire::lock::Lock;
 use anemone_cli::acquire::{self, DEFAULT_MODEL, Terminal};
 use anemone_cli::home::{Home, Kind, bytes_under};
 use anemone_cli::{cache_name, numbers, units};
-use anemone_convert::{Kv, Watch};
+use anemone_convert::{Kv, Source, Watch};
 use anemone_package::bundle::{self, BundleManifest};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -39,6 +39,9 @@ pub(crate) struct Choice {
     /// Compute in floats throughout: slower for weights of integers, whose inputs are else rounded to 8 bits
     #[arg(long)]
     exact: bool,
+    /// Round every half float as soon as it is computed, as a Neural Engine would: slow, for finding packages that break there
+    #[arg(long)]
+    strict_fp16: bool,
     #[command(flatten)]
     place: Where,
 }
@@ -65,9 +68,15 @@ impl Choice {
         // Without a home nothing is kept, and every start packs.
         let packed = Home::locate().ok().map(|home| home.packed());
         let threads = self.threads.map(usize::from);
+        if self.strict_fp16 && self.place.uses_core_ml() {
+            return Err(Usage("--strict-fp16 is of Anemone's own runtime: add --backend cpu".into()).into());
+        }
         let backend = self.place.options()?;
         self.place.say_where_it_runs();
-        let options = ModelOptions { threads, exact: self.exact, packed, backend, ..ModelOptions::default() };
+        // What is rounded is packed in another way.
+        let packed = packed.filter(|_| !self.strict_fp16);
+        let (exact, strict_fp16) = (self.exact, self.strict_fp16);
+        let options = ModelOptions { threads, exact, strict_fp16, packed, backend, ..ModelOptions::default() };
         let guard = interrupt::stops({
             let spinner = spinner.clone();
             move || {
@@ -170,8 +179,9 @@ impl Choice {
         }
         let _lock = Lock::take(&home.tmp().join(format!("{name}.lock")), progress)?;
         if BundleManifest::read(&path).is_err() {
-            let watch = Watch { stop: Arc::clone(stop), ..Watch::default() };
-            convert(&checkpoint()?, &path, &self.shape, &watch, Use::Conversation)?;
+            let mut watch = Watch::default();
+            watch.stop.clone_from(stop);
+            convert(&Source::open(checkpoint()?)?, &path, &self.shape, &watch, Use::Conversation)?;
             let size = units::bytes(bytes_under(&path));
             terminal::note(&format!("  kept as {name}, {size}; `anemone models remove {name}` frees its room"));
         }

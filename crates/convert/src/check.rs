@@ -1,7 +1,9 @@
 //! After writing: every weight of the package is decoded, by what decodes it when it runs, and compared with its source.
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
+use anemone_mil::Function;
 use anemone_mil::build::identifier;
 use anemone_mil::packed::Packed;
 use anemone_mil::stored::Stored;
@@ -38,6 +40,14 @@ pub struct MatrixFidelity {
 }
 
 impl Fidelity {
+    /// Root of the mean square of all errors, as a share of the weights: each matrix counts by its weights.
+    #[must_use]
+    pub fn relative_error(&self) -> f64 {
+        let weights: f64 = self.matrices.iter().map(|m| m.weights as f64).sum();
+        let errors: f64 = self.matrices.iter().map(|m| m.weights as f64 * m.relative_error.powi(2)).sum();
+        if weights == 0.0 { 0.0 } else { (errors / weights).sqrt() }
+    }
+
     /// The matrices that are not exact, from the least to the most faithful.
     #[must_use]
     pub fn worst(&self) -> Vec<&MatrixFidelity> {
@@ -74,6 +84,7 @@ pub(crate) fn check(
         let measured = stored.iter().filter_map(|stored| find_and_compare(stored, &name, &tensor));
         let measured = measured.reduce(|a, b| if b.worst > a.worst || b.worst.is_nan() { b } else { a });
         let measured = measured.ok_or_else(|| internal(&format!("the package lacks the weight {name}")))?;
+        watch.done.fetch_add(tensor.len() as u64, Ordering::Relaxed);
         let matrix = measured.told(&tensor, form);
         match form.promise(&tensor) {
             Promise::Exact if !matrix.exact => {
@@ -90,6 +101,12 @@ pub(crate) fn check(
         }
     }
     Ok(fidelity)
+}
+
+/// How near a tensor is to what a function stores under its name; nothing if it stores nothing of its extents.
+pub(crate) fn measure(function: &Function, tensor: &Tensor, scheme: &'static Scheme) -> Option<MatrixFidelity> {
+    let measured = find_and_compare(&Stored::new(function), tensor.name(), tensor)?;
+    Some(measured.told(tensor, scheme.form(tensor)))
 }
 
 /// Compares a tensor with what is stored under its name, whole or in parts of its rows; nothing if that has other extents.

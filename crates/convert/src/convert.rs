@@ -165,6 +165,7 @@ impl<'s> Conversion<'s> {
         let speechless = "the source has no tokenizer: its package can be used with `predict`, and be chatted with once \
                           the model's `tokenizer.json` is put beside it";
         let mut notes = Vec::new();
+        notes.extend(self.source.lora().map(|(_, about)| about.to_owned()));
         if self.tokenizer.is_none() {
             notes.push(speechless.to_owned());
         }
@@ -195,6 +196,14 @@ impl<'s> Conversion<'s> {
         Ok(all)
     }
 
+    /// How near the weights will be to their source, by a few rows of each matrix. Nothing is written.
+    ///
+    /// # Errors
+    /// If a tensor cannot be read, or holds what cannot be stored.
+    pub fn sample(&self) -> Result<Fidelity> {
+        crate::sample::sample(self.source, self.weights)
+    }
+
     /// Refuses weights that the profile's hardware does not compute with.
     fn check_weights(&self) -> Result<()> {
         const RULES: [&str; 4] = ["blocks-of-weights", "int4-linear", "palette-blocks", "palette-scale"];
@@ -219,7 +228,9 @@ impl<'s> Conversion<'s> {
     /// If the disk is too full, a weight cannot be stored, `watch` says stop, or the system refuses.
     pub fn run(&self, dest: &Path, watch: &Watch) -> Result<Fidelity> {
         self.check_weights()?;
+        watch.begin(0);
         crate::finite::check(self.source, watch)?;
+        watch.begin(1);
         let staging = staging::begin(dest, self.estimate.weight_bytes + SPARE_DISK)?;
         let stopped = |e: ConvertError| if watch.stop.load(Ordering::Relaxed) { ConvertError::Stopped } else { e };
         let manifest = self.write(staging.folder(), watch).map_err(stopped)?;
@@ -227,13 +238,18 @@ impl<'s> Conversion<'s> {
         let packages: Vec<PathBuf> = packages.collect();
         let widths = profile::widths(self.profile, self.prefill);
         let function = widths.keys().next().expect("each profile has a function");
+        watch.begin(2);
         let fidelity = check(&packages, function, self.source, self.weights, watch)?;
         staging::commit(staging, &manifest)?;
         Ok(fidelity)
     }
 
     fn write(&self, folder: &Path, watch: &Watch) -> Result<BundleManifest> {
-        let source_sha256 = digest_files(self.source.weight_files(), watch)?;
+        let mut files = self.source.weight_files().to_vec();
+        if let Some((weights, _)) = self.source.lora() {
+            files.extend([weights.to_owned(), weights.with_file_name("adapter_config.json")]);
+        }
+        let source_sha256 = digest_files(&files, watch)?;
         let mut digests = Vec::new();
         for (model, name) in self.models(watch, &source_sha256)?.iter().zip(split::names(&self.parts)) {
             let package = folder.join(name);
@@ -330,6 +346,7 @@ impl<'s> Conversion<'s> {
             ("anemone.source.sha256", source_sha256.to_owned()),
             ("anemone.version", env!("CARGO_PKG_VERSION").to_owned()),
         ]);
+        user_defined.extend(self.source.lora().map(|(_, about)| ("anemone.lora", about.to_owned())));
         Ok(Model {
             specification_version: SPECIFICATION,
             program: Program { version: 1, functions, attributes: BTreeMap::new() },

@@ -31,7 +31,10 @@ fn check_tensor(tensor: &Tensor, watch: &Watch) -> Result<()> {
         values.resize((end - start) * columns, 0.0);
         tensor.decode_rows(start..end, values);
         match values.iter().find(|value| value.is_nan() || value.abs() >= LIMIT) {
-            None => Ok(()),
+            None => {
+                watch.done.fetch_add(values.len() as u64, Ordering::Relaxed);
+                Ok(())
+            }
             Some(&value) => Err(ConvertError::Unrepresentable { tensor: tensor.name().to_owned(), value }),
         }
     })

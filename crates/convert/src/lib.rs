@@ -14,6 +14,7 @@ mod net;
 mod part;
 mod profile;
 pub mod quantize;
+mod sample;
 pub mod source;
 mod split;
 mod staging;
@@ -24,7 +25,7 @@ pub use convert::{Conversion, DECODE, DEFAULT_CONTEXT, DEFAULT_PREFILL, Estimate
 pub use error::{ConvertError, Result};
 pub use lint::Profile;
 pub use part::Kv;
-pub use quantize::{SCHEMES, Scheme, Watch};
+pub use quantize::{SCHEMES, STEPS, Scheme, Watch};
 pub use source::{Format, Source, Tensor};
 pub use split::Split;
 pub use tokenizer::{GenerationSettings, TokenizerFiles};

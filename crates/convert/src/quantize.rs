@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use anemone_mil::ValueId;
 
@@ -120,10 +120,28 @@ impl Weights {
 /// How far the writing of weights has come, and whether it should stop.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
-    /// Weights written so far.
+    /// Weights that were looked at, written or compared so far: each is so once, in [`STEPS`] steps.
     pub done: Arc<AtomicU64>,
+    /// The step under way, of [`STEPS`].
+    pub(crate) step: Arc<AtomicUsize>,
     /// Set it to stop: the conversion ends with an error and leaves nothing behind.
     pub stop: Arc<AtomicBool>,
+}
+
+/// What is done with all weights, one after the other.
+pub const STEPS: [&str; 3] = ["reading", "writing", "comparing"];
+
+impl Watch {
+    /// What is being done.
+    #[must_use]
+    pub fn step(&self) -> &'static str {
+        STEPS[self.step.load(Ordering::Relaxed).min(STEPS.len() - 1)]
+    }
+
+    /// Begins a step of [`STEPS`].
+    pub(crate) fn begin(&self, step: usize) {
+        self.step.store(step, Ordering::Relaxed);
+    }
 }
 
 /// Rows are made in pieces of about this many weights.

@@ -11,12 +11,14 @@ pub(crate) mod hf_config;
 mod hf_rope;
 pub(crate) mod json;
 mod lookup;
+mod lora;
 mod rope;
 pub mod safetensors;
 mod tensor;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use self::config::Config;
 use self::family::Family;
@@ -34,6 +36,8 @@ pub struct Source {
     config: Config,
     generation: GenerationSettings,
     store: Store,
+    /// An adapter that is merged into the weights as they are read.
+    lora: Option<Arc<lora::Lora>>,
 }
 
 #[derive(Debug, Clone)]
@@ -99,7 +103,7 @@ impl Source {
             }
         }
         let path = file.path().to_owned();
-        Self { path, config, generation, store: Store::Gguf { file, names } }.checked()
+        Self { path, config, generation, store: Store::Gguf { file, names }, lora: None }.checked()
     }
 
     /// The checkpoint in an opened Hugging Face folder.
@@ -111,7 +115,23 @@ impl Source {
         let config = hf_config::read(folder.config(), &generation)?;
         config.check(folder.config().path())?;
         let path = folder.path().to_owned();
-        Self { path, config, generation, store: Store::Folder(folder) }.checked()
+        Self { path, config, generation, store: Store::Folder(folder), lora: None }.checked()
+    }
+
+    /// The same with a LoRA adapter merged into its weights as they are read: a folder as Hugging Face's PEFT saves it.
+    ///
+    /// # Errors
+    /// [`ConvertError::Tensors`] if the adapter has tensors that do not belong to this model, by name or shape;
+    /// [`ConvertError::UnsupportedFeature`] if it is more than a product of two matrices for each module.
+    pub fn with_lora(mut self, folder: impl AsRef<Path>) -> Result<Self> {
+        self.lora = None;
+        self.lora = Some(Arc::new(lora::Lora::read(folder.as_ref(), &self)?));
+        Ok(self)
+    }
+
+    /// The adapter that is merged into the weights: the file of its weights, and what it is, in words.
+    pub fn lora(&self) -> Option<(&Path, &str)> {
+        self.lora.as_ref().map(|lora| (lora.file(), lora.about()))
     }
 
     /// The path of the file or folder.

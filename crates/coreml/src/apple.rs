@@ -12,6 +12,7 @@
 
 mod array;
 mod failure;
+mod memory;
 mod plan;
 mod wait;
 
@@ -147,7 +148,11 @@ impl Framework for Apple {
 
     fn conditions(&self) -> Conditions {
         let process = NSProcessInfo::processInfo();
-        Conditions { thermal: Thermal::from_raw(process.thermalState().0), low_power: process.isLowPowerModeEnabled() }
+        Conditions {
+            thermal: Thermal::from_raw(process.thermalState().0),
+            low_power: process.isLowPowerModeEnabled(),
+            memory: memory::pressure(),
+        }
     }
 
     fn compile(&self, package: &Path) -> Result<PathBuf, Failure> {

@@ -16,7 +16,7 @@ use anemone_package::Package;
 use crate::failure::COREML_DOMAIN;
 use crate::{
     ComputePlan, Conditions, Configuration, CoreMlError, Device, DeviceKind, Failure, Framework, PlannedFunction,
-    PlannedOperation, Port, Ports, Result, Thermal, View, ViewMut,
+    PlannedOperation, Port, Ports, Result, View, ViewMut,
 };
 use array::Array;
 pub use run::{FakeCall, FakeModel, FakeState};
@@ -80,7 +80,7 @@ impl Fake {
     #[must_use]
     pub fn new() -> Self {
         let script = Script {
-            conditions: Conditions { thermal: Thermal::Nominal, low_power: false },
+            conditions: Conditions::GOOD,
             build: "24G419".to_owned(),
             devices: vec![DeviceKind::Cpu, DeviceKind::NeuralEngine],
             failures: VecDeque::new(),

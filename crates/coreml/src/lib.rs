@@ -43,7 +43,7 @@ mod view;
 #[cfg(target_vendor = "apple")]
 pub use apple::Apple;
 pub use cache::{CompileCache, Compiled, Progress};
-pub use conditions::{Conditions, Notice, Thermal, Watch};
+pub use conditions::{Conditions, Notice, Pressure, Thermal, Watch};
 pub use configuration::{Configuration, ReshapeFrequency, Specialization};
 pub use device::{Device, DeviceKind};
 pub use element::ElementType;

@@ -24,6 +24,8 @@ pub struct Graph {
     pub outputs: Vec<ValueId>,
     /// Whether kernels must compute as the plain evaluation does.
     pub exact: bool,
+    /// Whether half floats are rounded as soon as they are computed.
+    pub strict: bool,
 }
 
 /// A value of a graph.

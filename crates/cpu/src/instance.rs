@@ -1,5 +1,6 @@
 //! Running a plan.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,11 +24,13 @@ use crate::state::State;
 #[derive(Debug)]
 pub struct Instance {
     plan: Arc<Plan>,
-    tables: Tables,
-    slots: Vec<Buffer>,
+    pub(crate) tables: Tables,
+    pub(crate) slots: Vec<Buffer>,
     outputs: Vec<Buffer>,
     scratch: Vec<f32>,
     pool: Pool,
+    /// Of a strict plan: runs in which a step made infinities or NaN of finite operands, by its index.
+    pub(crate) overflows: BTreeMap<usize, usize>,
 }
 
 impl Instance {
@@ -38,7 +41,7 @@ impl Instance {
         let outputs = plan.outputs.iter().map(|p| Buffer::zeros(p.dtype.class(), elements(&p.shape))).collect();
         let tables = plan.lines.own(&plan.tables);
         let scratch = vec![0.0; plan.scratch];
-        Self { tables, slots, outputs, scratch, pool, plan }
+        Self { tables, slots, outputs, scratch, pool, plan, overflows: BTreeMap::new() }
     }
 
     /// The plan.
@@ -107,9 +110,12 @@ impl Instance {
     pub fn run(&mut self, state: &mut State) -> Result<(), RunError> {
         state.check(&self.plan.states)?;
         let plan = Arc::clone(&self.plan);
-        for step in &plan.steps {
+        for (index, step) in plan.steps.iter().enumerate() {
             self.step(&plan, step, &mut state.tensors)
                 .map_err(|source| RunError::Op { place: step.place.to_string(), source })?;
+            if plan.strict {
+                self.round(&plan, index, step, &state.tensors);
+            }
         }
         for (i, (port, source)) in plan.outputs.iter().zip(&plan.output_sources).enumerate() {
             let mut out = std::mem::replace(&mut self.outputs[i], Buffer::F32(Vec::new()));
@@ -251,12 +257,12 @@ fn copy(x: &StepOperands<'_>, out: &mut Out<'_>) {
 }
 
 /// The operands of one step.
-struct StepOperands<'a> {
-    plan: &'a Plan,
-    step: &'a RunStep,
-    tables: &'a Tables,
-    slots: &'a [Buffer],
-    states: &'a [Vec<f16>],
+pub(crate) struct StepOperands<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) step: &'a RunStep,
+    pub(crate) tables: &'a Tables,
+    pub(crate) slots: &'a [Buffer],
+    pub(crate) states: &'a [Vec<f16>],
 }
 
 impl StepOperands<'_> {

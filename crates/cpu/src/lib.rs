@@ -22,6 +22,7 @@ mod pool;
 mod schedule;
 mod specialize;
 mod state;
+mod strict;
 
 pub use error::{PlanError, RunError};
 pub use graph::Graph;
@@ -29,3 +30,4 @@ pub use instance::Instance;
 pub use plan::{Note, Plan, PlanOptions, Port, Varying};
 pub use pool::Pool;
 pub use state::{State, StateError, StateLayout, StateSpec};
+pub use strict::Overflow;

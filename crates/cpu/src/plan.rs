@@ -31,6 +31,10 @@ pub struct PlanOptions {
     pub owner: [u8; 32],
     /// Whether kernels must compute in floats where they could quantize activations and multiply integers.
     pub exact: bool,
+    /// Whether whatever the program types as half floats is rounded to them as soon as it is computed, as hardware does that
+    /// computes in half floats; such plans are exact otherwise, and fuse nothing. (Sums within one operation stay in single
+    /// floats, and so do weights that are compressed.)
+    pub strict: bool,
 }
 
 /// An extent that may differ from run to run.
@@ -70,6 +74,7 @@ pub struct Plan {
     pub(crate) memory: Memory,
     pub(crate) scratch: usize,
     pub(crate) varying: Option<Varying>,
+    pub(crate) strict: bool,
     notes: Vec<Note>,
 }
 
@@ -117,7 +122,8 @@ impl Plan {
         let (extents, high) = probes(options.varying.as_ref());
         let specialized = |extent: usize| {
             let mut graph = specialize(function, &shapes_at(function, options, extent)?, &states, cache)?;
-            graph.exact = options.exact;
+            graph.exact = options.exact || options.strict;
+            graph.strict = options.strict;
             pass::run(&mut graph, cache);
             Ok(graph)
         };
@@ -164,6 +170,7 @@ impl Plan {
             memory,
             scratch,
             varying: options.varying.clone(),
+            strict: options.strict,
             notes: schedule.notes,
         })
     }

@@ -72,7 +72,8 @@ impl<'f> Specializer<'f> {
             .map(|v| GraphValue { name: v.name.clone(), ty: nothing.clone(), kind: ValueKind::Computed })
             .collect();
         let mut assigned = vec![false; values.len()];
-        let mut graph = Graph { values, nodes: Vec::new(), inputs: Vec::new(), outputs: Vec::new(), exact: false };
+        let mut graph =
+            Graph { values, nodes: Vec::new(), inputs: Vec::new(), outputs: Vec::new(), exact: false, strict: false };
         for &id in &function.inputs {
             let v = function.value(id);
             let slot = &mut graph.values[id.index()];

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anemone_cpu::{Instance, Plan, Pool, RunError, State};
+use anemone_cpu::{Instance, Overflow, Plan, Pool, RunError, State};
 use anemone_mil::types::elements;
 use anemone_mil::{Data, DataMut};
 
@@ -25,6 +25,8 @@ pub(super) struct PlannedCall {
     /// Outputs of new columns, each with the tensor that they are written into.
     columns: Vec<(usize, CacheTensor)>,
     idle: Mutex<Vec<Instance>>,
+    /// What overflowed in half floats, of strict plans.
+    overflows: Mutex<Vec<Overflow>>,
 }
 
 /// What one call reads and gives besides the state.
@@ -73,7 +75,13 @@ impl PlannedCall {
             (output(&cache.columns), tensor.expect("a cache is (…, context, head dim)"))
         });
         let columns = columns.collect();
-        Ok(Self { call, plan, pool, inputs, outputs, every_token, columns, idle: Mutex::new(vec![instance]) })
+        let idle = Mutex::new(vec![instance]);
+        Ok(Self { call, plan, pool, inputs, outputs, every_token, columns, idle, overflows: Mutex::default() })
+    }
+
+    /// What overflowed in half floats since the last time, each operation once.
+    pub(super) fn take_overflows(&self) -> Vec<Overflow> {
+        std::mem::take(&mut *self.overflows.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(super) fn width(&self) -> usize {
@@ -120,6 +128,10 @@ impl PlannedCall {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut instance = idle.unwrap_or_else(|| Instance::new(Arc::clone(&self.plan), self.pool.clone()));
         let result = self.run_on(&mut instance, state, feeding);
+        let overflows = instance.take_overflows();
+        if !overflows.is_empty() {
+            add(&mut self.overflows.lock().unwrap_or_else(PoisonError::into_inner), overflows);
+        }
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(instance);
         result
     }
@@ -161,6 +173,16 @@ impl PlannedCall {
             (Gives::Logits, None) => {}
         }
         Ok(())
+    }
+}
+
+/// Adds what overflowed in a run to what did before: each operation is there once.
+fn add(all: &mut Vec<Overflow>, of_run: Vec<Overflow>) {
+    for one in of_run {
+        match all.iter_mut().find(|known| known.place == one.place) {
+            Some(known) => known.runs += one.runs,
+            None => all.push(one),
+        }
     }
 }
 

@@ -34,6 +34,9 @@ pub struct ModelOptions {
     /// Whether all is computed in floats. Else activations are quantized to 8 bits where they meet weights of integers,
     /// which is faster; `docs/numerics.md` says how far that is from exact.
     pub exact: bool,
+    /// Whether half floats are rounded as soon as they are computed, as a Neural Engine would; what then overflows is told by
+    /// [`PackageRunner::overflows`]. Slow: nothing is fused.
+    pub strict_fp16: bool,
     /// A folder to keep packed weights in, about as large as the package's own: a second start reads them instead of packing
     /// them again. Files are known by the package's digest and the processor's instruction set; what is stale or damaged is
     /// made anew. None are kept without a folder.
@@ -46,7 +49,7 @@ impl Default for ModelOptions {
     /// All threads of the machine, and the digest verified.
     fn default() -> Self {
         let backend = BackendOptions::default();
-        Self { threads: None, verify: true, exact: false, packed: None, backend }
+        Self { threads: None, verify: true, exact: false, strict_fp16: false, packed: None, backend }
     }
 }
 
@@ -135,7 +138,7 @@ impl PackageRunner {
             for (part, call) in step.calls.into_iter().enumerate() {
                 let (path, function) = (&location.parts[part], call.function.clone());
                 let strange = |problem| Error::Interface { path: path.clone(), function: function.clone(), problem };
-                let planned = parts.call(part, call, owner, options.exact, &pool)?;
+                let planned = parts.call(part, call, owner, options, &pool)?;
                 let planned = planned.map_err(strange)?;
                 match (calls.last().and_then(|before| before.hidden().1), planned.hidden().0) {
                     (Some(given), Some(taken)) if given != taken => {
@@ -212,14 +215,15 @@ impl Parts<'_> {
         part: usize,
         call: Call,
         owner: [u8; 32],
-        exact: bool,
+        options: &ModelOptions,
         pool: &Pool,
     ) -> Result<Result<PlannedCall, String>> {
         let function = &self.models[part].program.functions[&call.function];
         let rewritten = (!call.caches.is_empty()).then(|| as_states(function, &call.caches));
         let function = rewritten.as_ref().unwrap_or(function);
         let (shapes, varying) = (call.shapes.clone(), call.varying.clone());
-        let options = PlanOptions { shapes, varying, owner, exact };
+        let (exact, strict) = (options.exact, options.strict_fp16);
+        let options = PlanOptions { shapes, varying, owner, exact, strict };
         let plan = Plan::new(function, &options, &self.caches[part]).map_err(|source| Error::Plan {
             path: self.location.parts[part].clone(),
             function: call.function.clone(),

@@ -114,6 +114,35 @@ fn tools_are_handed_over() {
     assert_eq!(template.render(&[], &Rendering::default()).unwrap(), "-");
 }
 
+/// The habits of the template of DeepSeek's R1 and of what was distilled from it: a system message that is gathered first, text
+/// behind `</think>` alone of earlier answers, the thinking opened in the prompt.
+#[test]
+fn reasoning_is_opened_in_the_prompt_and_left_out_of_earlier_answers() {
+    let source = "{% if not add_generation_prompt is defined %}{% set add_generation_prompt = false %}{% endif %}\
+        {% set ns = namespace(system='', is_tool=false) %}{%- for m in messages %}{%- if m['role'] == 'system' %}\
+        {% set ns.system = m['content'] %}{%- endif %}{%- endfor %}{{ bos_token }}{{ ns.system }}\
+        {%- for m in messages %}{%- if m['role'] == 'user' %}{{ '<｜User｜>' + m['content'] }}{%- endif %}\
+        {%- if m['role'] == 'assistant' and m['content'] is not none %}{% set content = m['content'] %}\
+        {% if '</think>' in content %}{% set content = content.split('</think>')[-1] %}{% endif %}\
+        {{ '<｜Assistant｜>' + content + '<｜end▁of▁sentence｜>' }}{%- endif %}{%- endfor %}\
+        {% if add_generation_prompt and not ns.is_tool %}{{ '<｜Assistant｜><think>\\n' }}{% endif %}";
+    let template = ChatTemplate::new(source).unwrap();
+    let messages: Vec<Message> = serde_json::from_value(json!([
+        { "role": "system", "content": "Be brief." },
+        { "role": "user", "content": "2 + 2?" },
+        { "role": "assistant", "content": "<think>\nTwo and two.\n</think>\n\n4" },
+        { "role": "user", "content": "And 3?" },
+    ]))
+    .unwrap();
+    let bos = json!({ "bos_token": "<｜begin▁of▁sentence｜>" });
+    let rendering = Rendering { variables: bos.as_object(), ..Rendering::default() };
+    assert_eq!(
+        template.render(&messages, &rendering).unwrap(),
+        "<｜begin▁of▁sentence｜>Be brief.<｜User｜>2 + 2?<｜Assistant｜>\n\n4<｜end▁of▁sentence｜><｜User｜>And 3?\
+         <｜Assistant｜><think>\n"
+    );
+}
+
 #[test]
 fn broken_and_hostile_templates_end_in_an_error() {
     assert!(matches!(ChatTemplate::new("{% for %}"), Err(Error::Template { .. })));

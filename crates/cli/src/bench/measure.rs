@@ -6,6 +6,7 @@ use anemone::{Runner, RunnerError};
 use serde::Serialize;
 
 use super::{Measured, Point, TurnTimes};
+use crate::energy::Meter;
 use crate::host::Heat;
 use crate::memory;
 
@@ -55,7 +56,10 @@ pub fn measure<R: Runner>(
     let mut state = runner.new_state()?;
     let first_token = clock.feed(&mut state, 0, &tokens(plan.prompt, &runner))?;
     progress("under load");
+    let meter = Meter::find();
+    let before = meter.as_ref().ok().and_then(Meter::read);
     let (mut times, curve) = under_load(&mut clock, &mut state, &plan)?;
+    let energy = meter.as_ref().ok().and_then(|meter| Some(meter.joules(&before?, &meter.read()?)));
     progress("a conversation, with the cache kept and without");
     let turns = conversation(&mut clock, &plan)?;
     let total: f64 = times.iter().sum();
@@ -69,7 +73,12 @@ pub fn measure<R: Runner>(
         tokens_per_second: times.len() as f64 / total,
         curve,
         memory: memory::peak(),
-        energy: None,
+        energy,
+        energy_missing: match (energy, meter) {
+            (Some(_), _) => None,
+            (None, Err(why)) => Some(why),
+            (None, Ok(_)) => Some("no longer told by this system"),
+        },
         turns,
     })
 }

@@ -71,6 +71,13 @@ fn write_curve(out: &mut impl Write, subject: &str, m: &Measured) -> Result<()> 
             first.heat.words(),
             last.heat.words()
         )?;
+        let energy = match (m.energy, m.energy_missing) {
+            (Some(joules), _) => {
+                format!("{:.2} J a token, of all the machine's processors", joules / last.tokens.max(1) as f64)
+            }
+            (None, why) => why.unwrap_or("not told by this system").to_owned(),
+        };
+        writeln!(out, "  energy: {energy}")?;
     }
     Ok(())
 }

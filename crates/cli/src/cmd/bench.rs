@@ -26,8 +26,8 @@ A row for each of Core ML's compute units, and one for Anemone's own runtime: ti
 (middle and 95th of 100), tokens a second, memory, heat. Then the same under load piece by piece, and a conversation \
 turn by turn: with the cache kept, and with everything read again.
 
-What a machine has not is said to be not on it. Energy is told where the system tells it without administrator rights; \
-no system does so far.")]
+What a machine has not is said to be not on it. Energy is told where the system tells it without administrator rights: \
+on Linux where powercap's counters can be read, which count all that the machine does.")]
 pub(crate) struct Arguments {
     /// A .mlpackage, a converted folder, or the name of a cached model
     package: PathBuf,

@@ -10,9 +10,11 @@ use std::io::{Write, stdout};
 use std::sync::Arc;
 
 use anemone::{Error, Generation, Overflow, StopReason, Turn};
+use anemone_cli::notices::Notices;
 use anemone_cli::room::RoomArguments;
 use anemone_cli::sampling::Sampling;
 use anemone_cli::words;
+use anemone_coreml::Notice;
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
@@ -40,6 +42,8 @@ use stats::Stats;
 On a terminal: arrow keys edit and recall lines (not written anywhere), Ctrl-C stops an answer and keeps the \
 conversation, Ctrl-D ends it. Commands: /reset /undo /retry /rewind N /save NAME /load NAME /fork NAME /context /stats \
 /help /quit.
+
+When the machine gets hot, short of memory, or saves power, that is said between answers.
 
 With --session every token is in the conversation's log before it is shown; `anemone sessions` lists what is kept.
 
@@ -97,6 +101,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         generation,
         as_json: arguments.json,
         stats: Stats::default(),
+        notices: Notices::of_this_machine(),
         typed: input.is_typed(),
         failed: false,
     }
@@ -109,6 +114,8 @@ struct Chat {
     generation: Generation,
     as_json: bool,
     stats: Stats,
+    /// Heat, power and memory.
+    notices: Notices,
     /// Whether somebody types at a terminal.
     typed: bool,
     failed: bool,
@@ -116,6 +123,7 @@ struct Chat {
 
 impl Chat {
     fn converse(mut self, input: &mut Input) -> Result<()> {
+        tell(&self.notices.at_first());
         let ended = self.turns(input);
         self.kept.checkpoint(&mut self.session);
         ended?;
@@ -194,6 +202,8 @@ impl Chat {
         match answer::show(&self.generation, self.as_json, |request, events| ask(session, request, events)) {
             Ok(turn) => {
                 self.stats.add(&turn);
+                answer::tell_overflows(self.session.model());
+                tell(&self.notices.changes());
                 if !self.as_json {
                     let next = match self.session.overflow() {
                         Overflow::Summarize => ": older turns are summed up before the next one",
@@ -237,6 +247,11 @@ impl Chat {
         }
         Ok(())
     }
+}
+
+/// Says what became of heat, power and memory.
+fn tell(notices: &[Notice]) {
+    notices.iter().for_each(|notice| terminal::note(&format!("({notice})")));
 }
 
 const HOW_TO_GO_ON: &str = ": /reset begins anew, /undo takes the last turn back";

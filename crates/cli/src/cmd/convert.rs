@@ -1,5 +1,7 @@
 //! `anemone convert`: a checkpoint becomes a package.
 
+mod plan;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -8,14 +10,14 @@ use anemone_cli::acquire::{Terminal, by_id};
 use anemone_cli::{numbers, units};
 use anemone_convert::lint::Os;
 use anemone_convert::{
-    Conversion, DEFAULT_CONTEXT, Fidelity, Format, Kv, Options, Profile, SCHEMES, Scheme, Source, Split, Watch,
+    Conversion, DEFAULT_CONTEXT, Fidelity, Format, Kv, Options, Profile, SCHEMES, STEPS, Scheme, Source, Split, Watch,
 };
 use anemone_package::bundle;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::exit::Interrupted;
+use crate::exit::{Interrupted, Usage};
 use crate::progress::Interruptible;
 use crate::{interrupt, terminal};
 
@@ -26,6 +28,8 @@ use crate::{interrupt, terminal};
   anemone convert Llama-3.2-1B-Instruct/ -o llama/ --context 8192 --weights int8
   anemone convert hf:HuggingFaceTB/SmolLM2-360M-Instruct -o smollm2-360m/
   anemone convert SmolLM2-135M-Instruct.Q8_0.gguf -o smollm2-ane/ --profile ane --weights int8
+  anemone convert Llama-3.2-1B-Instruct/ --plan --weights int4         what it would make; nothing is written
+  anemone convert Llama-3.2-1B-Instruct/ -o mine/ --lora my-adapter/   with a LoRA adapter merged in
   anemone chat smollm2/
 
 DIR then holds model.mlpackage (functions `decode` and `prefill` over one state `kv_cache`) or the packages of a model in \
@@ -38,10 +42,20 @@ pub(crate) struct Arguments {
     /// A GGUF file, a folder in Hugging Face's form, or hf:OWNER/NAME
     source: PathBuf,
     /// The folder to make
-    #[arg(short, long, value_name = "DIR")]
-    output: PathBuf,
+    #[arg(short, long, value_name = "DIR", required_unless_present = "plan")]
+    output: Option<PathBuf>,
     #[command(flatten)]
     options: Shape,
+    /// A LoRA adapter to merge into the weights: a folder as Hugging Face's PEFT saves it (adapter_config.json and
+    /// adapter_model.safetensors)
+    #[arg(long, value_name = "DIR")]
+    lora: Option<PathBuf>,
+    /// Say what would be made (sizes, cache, what the linter finds, the quality to expect) and write nothing
+    #[arg(long, conflicts_with = "output")]
+    plan: bool,
+    /// Print the plan as JSON
+    #[arg(long, requires = "plan")]
+    json: bool,
 }
 
 /// What a conversion can choose.
@@ -100,6 +114,9 @@ impl Shape {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if arguments.json && !arguments.plan {
+        return Err(Usage("--json prints a plan: add --plan".into()).into());
+    }
     let watch = Watch::default();
     let _guard = interrupt::sets(&watch.stop);
     let text = arguments.source.to_string_lossy();
@@ -109,9 +126,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     let fetched = fetched?;
     let path = fetched.map_or_else(|| arguments.source.clone(), |acquired| acquired.path);
-    convert(&path, &arguments.output, &arguments.options, &watch, Use::Any)?;
-    let out = arguments.output.display();
-    let speaks = arguments.output.join(bundle::TOKENIZER).is_file();
+    let source = Source::open(&path)?;
+    let source = match &arguments.lora {
+        Some(adapter) => source.with_lora(adapter)?,
+        None => source,
+    };
+    let Some(output) = &arguments.output else {
+        let options = arguments.options.options();
+        return plan::show(&source, &Conversion::new(&source, &options)?, &options, arguments.json);
+    };
+    convert(&source, output, &arguments.options, &watch, Use::Any)?;
+    let out = output.display();
+    let speaks = output.join(bundle::TOKENIZER).is_file();
     let command = if speaks { "chat" } else { "inspect" };
     terminal::note(&format!("{out} is ready. Try: anemone {command} {out}"));
     Ok(())
@@ -125,9 +151,9 @@ pub(crate) enum Use {
     Conversation,
 }
 
-/// Converts the checkpoint at `path` into `folder`, saying what it costs before and how far it is meanwhile.
-pub(crate) fn convert(path: &Path, folder: &Path, shape: &Shape, watch: &Watch, purpose: Use) -> Result<()> {
-    let source = Source::open(path)?;
+/// Converts a checkpoint into `folder`, saying what it costs before and how far it is meanwhile.
+pub(crate) fn convert(source: &Source, folder: &Path, shape: &Shape, watch: &Watch, purpose: Use) -> Result<()> {
+    let path = source.path();
     if purpose == Use::Conversation && !source.has_tokenizer() {
         bail!(
             "{}: it has no tokenizer, so it cannot be chatted with; put the model's own tokenizer.json into a folder in \
@@ -136,7 +162,7 @@ pub(crate) fn convert(path: &Path, folder: &Path, shape: &Shape, watch: &Watch, 
         );
     }
     let options = shape.options();
-    let conversion = Conversion::new(&source, &options)?;
+    let conversion = Conversion::new(source, &options)?;
     let estimate = conversion.estimate();
     let format = match source.format() {
         Format::Gguf => "GGUF",
@@ -168,13 +194,13 @@ pub(crate) fn convert(path: &Path, folder: &Path, shape: &Shape, watch: &Watch, 
     let begin = Instant::now();
     let converted = std::thread::scope(|scope| {
         let work = scope.spawn(|| conversion.run(folder, watch));
-        let bar = ProgressBar::with_draw_target(Some(estimate.weights), ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("  {msg} {wide_bar} {percent:>3} % {eta}");
+        let bar =
+            ProgressBar::with_draw_target(Some(estimate.weights * STEPS.len() as u64), ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template("  {msg} {wide_bar} {percent:>3} % {eta} left");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         while !work.is_finished() {
-            let done = watch.done.load(Ordering::Relaxed);
-            bar.set_message(if done == 0 { "reading" } else { "writing" });
-            bar.set_position(done);
+            bar.set_message(watch.step());
+            bar.set_position(watch.done.load(Ordering::Relaxed));
             std::thread::park_timeout(Duration::from_millis(100));
         }
         bar.finish_and_clear();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anemone::{ModelOptions, ModelRunner, PackageRunner, ReferenceRunner};
 use anemone_cli::doctor::{Event, Grade, Probe, examine, probe, write_report};
-use anemone_cli::home::Home;
+use anemone_cli::home::{Home, bytes_under};
 use anemone_cli::host::Host;
 use anemone_cli::watchdog::Limits;
 use anemone_package::Package;
@@ -29,7 +29,8 @@ use crate::{packages, terminal};
 
 Core ML may hang, be killed, or give wrong numbers without a word. So the package is tried in a process that is watched: \
 one that takes too long or too much memory is ended, one that dies is told of with the step and the signal. Its logits are \
-compared with those of Anemone's own runtime, and those of that runtime with the plain interpreter's.
+compared with those of the same package in Anemone's own runtime with exact arithmetic; those of small packages, or with \
+--interpreter, with the plain interpreter's too, which is slow.
 
 Exit codes: 0 all is well (odd findings included), 1 something failed, 2 wrong arguments.")]
 pub(crate) struct Arguments {
@@ -46,6 +47,10 @@ pub(crate) struct Arguments {
     /// Predictions of the soak
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     soak: u32,
+    /// Compare with the plain interpreter too, operation by operation, however long it takes; packages of less than 64 MB
+    /// are anyway
+    #[arg(long)]
+    interpreter: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -69,7 +74,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
         let mut command = Command::new(std::env::current_exe().context("cannot find my own program")?);
         command.arg("doctor").arg(&package).args(["--watched", "--soak", &arguments.soak.to_string()]);
-        command.args(arguments.place.as_arguments());
+        command.args(arguments.place.as_arguments()).args(arguments.interpreter.then_some("--interpreter"));
         let half_a_gigabyte = 1 << 29;
         let most = host.memory.map_or(u64::MAX, |all| (all / 4 * 3).max(half_a_gigabyte));
         let time = Duration::from_secs(arguments.time_limit);
@@ -102,15 +107,16 @@ fn be_watched(arguments: &Arguments) -> Result<()> {
         }
     };
     let open = || Ok(ModelRunner::open(path, &ModelOptions { backend: backend.clone(), ..ModelOptions::default() })?);
-    let grade = if arguments.place.uses_core_ml() {
-        let trusted = || Ok(PackageRunner::open(path, &ModelOptions::default())?);
-        probe(open, trusted, options, &mut tell)
-    } else {
-        let model = reference(path)?;
-        probe(open, || Ok(ReferenceRunner::new(&model, path)?), options, &mut tell)
-    };
+    let trusted = || Ok(PackageRunner::open(path, &ModelOptions { exact: true, ..ModelOptions::default() })?);
+    let small = bytes_under(path) < SMALL;
+    let model = (small || arguments.interpreter).then(|| reference(path)).transpose()?;
+    let plain = model.as_ref().map(|model| || Ok(ReferenceRunner::new(model, path)?));
+    let grade = probe(open, trusted, plain, options, &mut tell);
     if grade == Grade::Fail { Err(Said.into()) } else { Ok(()) }
 }
+
+/// Bytes of a package that the interpreter is fast enough for.
+const SMALL: u64 = 64 << 20;
 
 fn reference(path: &Path) -> Result<anemone_mil::model::Model> {
     let package = Package::open(path)?;

@@ -1,5 +1,7 @@
 //! `anemone lint`: what in a package will not run well on the hardware that it is meant for.
 
+mod half;
+
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write, stdout};
 use std::path::PathBuf;
@@ -24,8 +26,9 @@ use crate::{packages, terminal};
   anemone lint model.mlpackage --json                     every finding, for programs
   anemone lint --explain fused-attention
   anemone lint --explain all
+  anemone lint model.mlpackage --with book.txt            run it in half floats too, and say what overflows
 
-Nothing is run: rules look at the program and at what the package says around it. Each rests on Apple's documentation or on \
+Nothing is run without --with: rules look at the program and at what the package says around it. Each rests on Apple's documentation or on \
 what people reported; --explain says which.
 
 Exit codes: 0 no errors, 1 there are errors (with --strict: any finding but notes), 2 wrong arguments.")]
@@ -45,6 +48,13 @@ pub(crate) struct Arguments {
     /// Fail on warnings too
     #[arg(long)]
     strict: bool,
+    /// Run the package on this text too, with every half float rounded as soon as it is computed, as a Neural Engine would:
+    /// operations that overflow are named, and answers that change are an error
+    #[arg(long, value_name = "TEXT")]
+    with: Option<PathBuf>,
+    /// Tokens of that text
+    #[arg(long, value_name = "N", default_value_t = 32, requires = "with", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    tokens: u32,
     /// Print every finding as JSON
     #[arg(long)]
     json: bool,
@@ -81,18 +91,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let os = arguments.os.unwrap_or_else(|| oldest(&model));
     let mut findings = lint::lint(&model, profile, os);
     findings.retain(|finding| !arguments.allow.iter().any(|rule| rule.id == finding.rule.id));
+    let half = arguments.with.as_ref().map(|text| half::run(&path, text, arguments.tokens as usize)).transpose()?;
     if arguments.json {
-        let report = Json::of(path.display().to_string(), profile, os, &findings);
+        let report = Json::of(path.display().to_string(), profile, os, &findings, half.as_ref());
         serde_json::to_writer_pretty(&mut out, &report)?;
         writeln!(out)?;
     } else {
         writeln!(out, "{}: profile {profile}, {os} or later", path.display())?;
         print(&findings, &mut out)?;
+        half.iter().try_for_each(|half| half.print(&mut out))?;
     }
     out.flush()?;
     let worst = findings.iter().map(|finding| finding.severity).max();
     let least = if arguments.strict { Severity::Warning } else { Severity::Error };
-    if worst >= Some(least) { Err(Said.into()) } else { Ok(()) }
+    let broken = half.is_some_and(|half| half.is_bad() || (arguments.strict && half.overflows()));
+    if worst >= Some(least) || broken { Err(Said.into()) } else { Ok(()) }
 }
 
 /// The profile that a package says it was made for.
@@ -134,7 +147,7 @@ pub(crate) fn print(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
 const SHOWN: usize = 3;
 
 /// Findings of one rule and severity, in order.
-fn groups(findings: &[Finding]) -> Vec<Vec<&Finding>> {
+pub(crate) fn groups(findings: &[Finding]) -> Vec<Vec<&Finding>> {
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
     for finding in findings {
         let same =
@@ -187,6 +200,8 @@ struct Json<'f> {
     os: Os,
     counts: BTreeMap<&'static str, usize>,
     findings: Vec<JsonFinding<'f>>,
+    /// With a text: what became of it in half floats.
+    half_floats: Option<&'f half::HalfFloats>,
 }
 
 #[derive(Serialize)]
@@ -205,7 +220,13 @@ struct JsonFinding<'f> {
 }
 
 impl<'f> Json<'f> {
-    fn of(package: String, profile: Profile, os: Os, findings: &'f [Finding]) -> Self {
+    fn of(
+        package: String,
+        profile: Profile,
+        os: Os,
+        findings: &'f [Finding],
+        half_floats: Option<&'f half::HalfFloats>,
+    ) -> Self {
         let mut counts = BTreeMap::from([("error", 0), ("warning", 0), ("note", 0)]);
         findings.iter().for_each(|finding| *counts.entry(finding.severity.name()).or_default() += 1);
         let finding = |f: &'f Finding| {
@@ -222,6 +243,6 @@ impl<'f> Json<'f> {
                 remedy: f.rule.remedy,
             }
         };
-        Self { package, profile, os, counts, findings: findings.iter().map(finding).collect() }
+        Self { package, profile, os, counts, findings: findings.iter().map(finding).collect(), half_floats }
     }
 }

@@ -65,6 +65,9 @@ pub(crate) struct Arguments {
     /// Run the interpreter, slow and plain, instead of the plan
     #[arg(long)]
     reference: bool,
+    /// Round every half float as soon as it is computed, as a Neural Engine would; operations that overflow are named
+    #[arg(long)]
+    strict_fp16: bool,
     /// Threads to use [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = numbers::threads, allow_negative_numbers = true)]
     threads: Option<u16>,
@@ -97,10 +100,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     };
     let begin = Instant::now();
     let call = if arguments.reference {
-        execute::by_interpreter(function, &inputs, &mut states)
+        execute::by_interpreter(function, &inputs, &mut states, arguments.strict_fp16)
     } else {
         let threads = arguments.threads.map_or_else(processors, usize::from);
-        execute::by_plan(function, &inputs, &mut states, threads)
+        execute::by_plan(function, &inputs, &mut states, threads, arguments.strict_fp16)
     };
     let mut outputs: Tensors = call.with_context(|| format!("function `{name}`"))?;
     // A scalar passes the border as an array of one element.

@@ -51,6 +51,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut session = Conversation::new(model)?;
     session.set_system(arguments.system.as_deref());
     let turn = answer::show(&generation, arguments.json, |request, events| session.say(&prompt, request, events));
+    answer::tell_overflows(session.model());
     let turn = turn.map_err(|error| match error.downcast_ref() {
         Some(full @ anemone::Error::ContextFull { .. }) => anyhow!("{}{SHORTER}", words::of(full)),
         _ => error,

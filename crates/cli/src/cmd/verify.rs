@@ -114,6 +114,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     let logits = comparison.agreement();
 
+    let strict_options = ModelOptions { strict_fp16: true, ..ModelOptions::default() };
+    let mut half = None;
     let mut strict = Vec::new();
     let default = [10];
     let at = if arguments.at.is_empty() { &default[..] } else { &arguments.at };
@@ -130,12 +132,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             runner.feed(&mut live, position, std::slice::from_ref(token), &mut logits).map_err(failed)?;
             expected.push(logits);
         }
-        let found = verify::strict(decode, function, &state, position, &text[position..], vocabulary)?;
+        let mut live = runner.copy_state(&state, position).map_err(failed)?.context("states of packages are copied")?;
+        let half = match &mut half {
+            Some(half) => half,
+            none => none.insert(PackageRunner::open(&path, &strict_options)?),
+        };
         let mut comparison = Comparison::default();
-        for (i, (e, f)) in expected.iter().zip(&found.logits).enumerate() {
-            comparison.add(position + i, e, f, None);
+        for (position, (token, expected)) in (position..).zip(text[position..].iter().zip(&expected)) {
+            let mut logits = vec![0.0; vocabulary];
+            half.feed(&mut live, position, std::slice::from_ref(token), &mut logits).map_err(failed)?;
+            comparison.add(position, expected, &logits, None);
         }
-        let overflows = found.overflows.iter().map(ToString::to_string).collect();
+        let overflows = half.overflows();
         strict.push(StrictReport { position, agreement: comparison.agreement(), overflows });
     }
     let problems = problems(arguments, &logits, &strict);

@@ -16,6 +16,8 @@ pub enum Step {
     Decode,
     /// The logits are compared with those of a runtime that is trusted.
     Compare,
+    /// A few tokens are compared with what the program means operation by operation.
+    Plain,
     /// The same is done again, and must give the same bits.
     Again,
     /// The end of the context is reached, and what lies beyond is asked for.
@@ -36,6 +38,7 @@ impl Step {
             Step::Prefill => "prefill",
             Step::Decode => "decode",
             Step::Compare => "compare",
+            Step::Plain => "interpreter",
             Step::Again => "again",
             Step::End => "end of context",
             Step::Soak => "soak",

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use anemone::{Runner, RunnerError};
 
-use super::compare::{Likeness, likeness, top};
+use super::compare::top;
 use super::event::{Event, Finding, Grade, Step};
+use super::oracle::{compared, plainly};
 use crate::memory;
 use crate::units::bytes;
 
@@ -28,29 +29,25 @@ impl Default for Probe {
     }
 }
 
-/// Below this cosine something computes another function.
-const DIFFERENT: f64 = 0.98;
-/// Below this one it is worth a look.
-const ODD: f64 = 0.999;
-/// A likeliest token that the trusted runtime prefers by less than this is a tie.
-const TIE: f64 = 0.05;
 /// Memory that a soak may add without a word, in bytes.
 const GROWTH: u64 = 64 << 20;
 
-type Problem = RunnerError;
+pub(super) type Problem = RunnerError;
 
-/// Opens a runner and takes every step, telling of each. `trusted` opens the runner to compare with.
+/// Opens a runner and takes every step, telling of each. `trusted` opens the runner to compare with; `plain`, if given, one
+/// that computes operation by operation, which a few tokens are compared with as well.
 ///
 /// A step that fails is told of, and ends it: nothing after it would be worth anything.
-pub fn probe<R: Runner, T: Runner>(
+pub fn probe<R: Runner, T: Runner, P: Runner>(
     open: impl FnOnce() -> Result<R, Problem>,
     trusted: impl FnOnce() -> Result<T, Problem>,
+    plain: Option<impl FnOnce() -> Result<P, Problem>>,
     options: Probe,
     tell: &mut dyn FnMut(Event),
 ) -> Grade {
     let mut course = Course { tell, worst: Grade::Ok };
     // The error was told when it came.
-    drop(course.run(open, trusted, options));
+    drop(course.run(open, trusted, plain, options));
     if course.worst != Grade::Fail {
         (course.tell)(Event::Done);
     }
@@ -63,14 +60,14 @@ struct Course<'t> {
 }
 
 /// What a step says of itself.
-struct Said {
-    grade: Grade,
+pub(super) struct Said {
+    pub(super) grade: Grade,
     text: String,
     numbers: BTreeMap<String, f64>,
 }
 
 impl Said {
-    fn new(grade: Grade, text: String, numbers: &[(&str, f64)]) -> Self {
+    pub(super) fn new(grade: Grade, text: String, numbers: &[(&str, f64)]) -> Self {
         Self { grade, text, numbers: numbers.iter().map(|&(name, value)| (name.to_owned(), value)).collect() }
     }
 }
@@ -93,10 +90,11 @@ impl Course<'_> {
         value.ok_or(Stop)
     }
 
-    fn run<R: Runner, T: Runner>(
+    fn run<R: Runner, T: Runner, P: Runner>(
         &mut self,
         open: impl FnOnce() -> Result<R, Problem>,
         trusted: impl FnOnce() -> Result<T, Problem>,
+        plain: Option<impl FnOnce() -> Result<P, Problem>>,
         options: Probe,
     ) -> Result<(), Stop> {
         let runner = self.step(Step::Load, || {
@@ -116,7 +114,10 @@ impl Course<'_> {
             Ok((logits, Said::new(Grade::Ok, text, &[("tokens", prompt as f64), ("seconds", took.as_secs_f64())])))
         })?;
         let (generated, rows) = self.step(Step::Decode, || decoded(&runner, &mut state, prompt, decode, first))?;
-        self.step(Step::Compare, || compared(trusted()?, &tokens, &generated, &rows))?;
+        self.step(Step::Compare, || compared(&trusted()?, &tokens, &generated, &rows))?;
+        if let Some(plain) = plain {
+            self.step(Step::Plain, || plainly(&runner, &plain()?, &tokens))?;
+        }
         self.step(Step::Again, || again(&runner, &tokens, &generated, &rows))?;
         self.step(Step::End, || end(&runner))?;
         self.step(Step::Soak, || soak(&runner, &mut state, prompt, options.soak))
@@ -133,7 +134,7 @@ fn tokens(count: usize, vocabulary: usize) -> Vec<u32> {
     (0..count).map(|_| next() as u32).collect()
 }
 
-fn feed<R: Runner>(
+pub(super) fn feed<R: Runner>(
     runner: &R,
     state: &mut R::State,
     position: usize,
@@ -191,42 +192,6 @@ fn decoded<R: Runner>(
     let median = median(&mut times);
     let text = format!("{count} tokens, {} each (median)", millis(median));
     Ok(((generated, rows), Said::new(Grade::Ok, text, &[("tokens", count as f64), ("seconds", median.as_secs_f64())])))
-}
-
-fn compared<T: Runner>(
-    trusted: T,
-    tokens: &[u32],
-    generated: &[u32],
-    rows: &[Vec<f32>],
-) -> Result<((), Said), Problem> {
-    if trusted.vocabulary() != rows[0].len() {
-        return Err("the runtime to compare with gives another number of logits".into());
-    }
-    let mut state = trusted.new_state()?;
-    let mut all: Vec<Likeness> = Vec::new();
-    let mut position = 0;
-    let steps = std::iter::once(tokens).chain(generated.chunks(1));
-    for (step, row) in steps.zip(rows) {
-        let (logits, _) = feed(&trusted, &mut state, position, step)?;
-        position += step.len();
-        all.push(likeness(row, &logits));
-    }
-    let cosine = all.iter().map(|l| l.cosine).fold(1.0, f64::min);
-    let max_error = all.iter().map(|l| l.max_error).fold(0.0, f64::max);
-    let agreed = all.iter().filter(|l| l.same_top).count();
-    let only_ties = all.iter().all(|l| l.same_top || l.top_margin < TIE);
-    let grade = match () {
-        () if cosine < DIFFERENT => Grade::Fail,
-        () if cosine < ODD || !only_ties => Grade::Warning,
-        () => Grade::Ok,
-    };
-    let text = format!(
-        "{agreed} of {} likeliest tokens agree with the reference, cosine at least {cosine:.6}, largest difference {max_error:.4}",
-        all.len()
-    );
-    let numbers =
-        [("cosine", cosine), ("max_error", max_error), ("agreed", agreed as f64), ("compared", all.len() as f64)];
-    Ok(((), Said::new(grade, text, &numbers)))
 }
 
 fn again<R: Runner>(runner: &R, tokens: &[u32], generated: &[u32], rows: &[Vec<f32>]) -> Result<((), Said), Problem> {

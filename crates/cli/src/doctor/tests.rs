@@ -78,7 +78,8 @@ fn findings<R: Runner, T: Runner>(
     trusted: impl FnOnce() -> std::result::Result<T, RunnerError>,
 ) -> (Grade, Vec<Event>) {
     let mut events = Vec::new();
-    let grade = probe(open, trusted, SHORT, &mut |event| events.push(event));
+    let plain = None::<fn() -> std::result::Result<PackageRunner, RunnerError>>;
+    let grade = probe(open, trusted, plain, SHORT, &mut |event| events.push(event));
     (grade, events)
 }
 
@@ -86,17 +87,33 @@ fn planned() -> std::result::Result<PackageRunner, RunnerError> {
     Ok(PackageRunner::open(&tiny(), &ModelOptions::default())?)
 }
 
+fn exact() -> std::result::Result<PackageRunner, RunnerError> {
+    Ok(PackageRunner::open(&tiny(), &ModelOptions { exact: true, ..ModelOptions::default() })?)
+}
+
 #[test]
-fn the_plan_is_well_by_the_interpreter() {
+fn the_plan_is_well_by_exact_arithmetic_and_by_the_interpreter() {
     let model = anemone_mil::load(&tiny()).unwrap();
-    let (grade, events) = findings(planned, || Ok(ReferenceRunner::new(&model, &tiny())?));
+    let mut events = Vec::new();
+    let plain = || Ok(ReferenceRunner::new(&model, &tiny())?);
+    let grade = probe(planned, exact, Some(plain), SHORT, &mut |event| events.push(event));
     assert_eq!(grade, Grade::Ok, "{events:#?}");
     assert_eq!(events.last(), Some(&Event::Done));
     let begun: Vec<Step> =
         events.iter().filter_map(|e| if let Event::Begin { step } = e { Some(*step) } else { None }).collect();
     assert_eq!(
         begun,
-        [Step::Load, Step::State, Step::Prefill, Step::Decode, Step::Compare, Step::Again, Step::End, Step::Soak]
+        [
+            Step::Load,
+            Step::State,
+            Step::Prefill,
+            Step::Decode,
+            Step::Compare,
+            Step::Plain,
+            Step::Again,
+            Step::End,
+            Step::Soak
+        ]
     );
 }
 

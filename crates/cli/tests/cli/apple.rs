@@ -60,11 +60,11 @@ fn the_doctor_looks_at_the_machine_and_at_a_package() {
         assert!(text.contains(word), "{word}: {text}");
     }
     let text = anemone(["doctor", &tiny(), "--soak", "30"]).ok();
-    for step in ["load", "state", "prefill", "decode", "compare", "again", "end of context", "soak"] {
+    for step in ["load", "state", "prefill", "decode", "compare", "interpreter", "again", "end of context", "soak"] {
         assert!(text.lines().any(|line| line.starts_with("  ok ") && line.contains(step)), "{step}: {text}");
     }
     let report = json(&anemone(["doctor", &tiny(), "--soak", "10", "--json"]).ok());
-    assert_eq!(report["examinations"][0]["findings"].as_array().unwrap().len(), 8);
+    assert_eq!(report["examinations"][0]["findings"].as_array().unwrap().len(), 9);
     assert_eq!(report["machine"]["devices"], serde_json::json!([]));
 }
 
@@ -97,11 +97,14 @@ fn the_bench_has_a_row_for_everything_and_is_honest() {
         assert!(row.contains("not on this machine"), "{row}");
     }
     assert!(text.contains("Anemone's CPU runtime") && text.contains("cache kept"), "{text}");
+    assert!(text.contains("  energy: "), "{text}");
     assert!(std::fs::read_to_string(svg).unwrap().contains("</svg>"));
     let report = json(&anemone(["bench", &tiny(), "--json", "--compute-units", "cpu-only"].iter().chain(&short)).ok());
     let columns = report["columns"].as_array().unwrap();
     assert_eq!(columns.len(), 2);
     assert!(columns[1]["measured"]["tokens_per_second"].as_f64() > Some(0.0), "{report}");
+    let (energy, why) = (&columns[1]["measured"]["energy"], &columns[1]["measured"]["energy_missing"]);
+    assert!(energy.is_number() != why.is_string(), "told, or said why not: {report}");
     assert_eq!(columns[1]["measured"]["turns"].as_array().unwrap().len(), 3);
 }
 

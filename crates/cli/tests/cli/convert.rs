@@ -139,3 +139,59 @@ fn a_link_at_the_destination_is_left_alone() {
     done.fails(1, &["link", "give the path that it leads to"]);
     assert!(out.is_symlink());
 }
+
+#[test]
+fn a_plan_says_everything_and_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = tiny_checkpoint(folder.path());
+    let source = source.to_str().unwrap();
+    let plan = |more: &[&str]| anemone(["convert", source, "--plan"].iter().chain(more)).ok();
+    let text = plan(&["--context", "32", "--weights", "int8"]);
+    for word in
+        ["context  32 of the 8192", "cache  ", "package  about", "parts    1", "lint  ", "quality  next to", "Nothing was written"]
+    {
+        assert!(text.contains(word), "{word:?}: {text}");
+    }
+    assert!(plan(&[]).contains("quality  the source's own answers"));
+    let json: Value = serde_json::from_str(&plan(&["--json", "--weights", "int4", "--profile", "ane"])).unwrap();
+    assert_eq!((&json["profile"], &json["weights"]), (&"ane".into(), &"int4".into()));
+    assert!(json["cache_bytes"].as_u64() > Some(0) && json["package_bytes"].as_u64() > Some(0), "{json}");
+    assert!(json["quality"]["relative_error"].as_f64() > Some(0.01), "{json}");
+    assert!(json["lint"].as_array().unwrap().iter().any(|f| f["rule"] == "blocks-of-weights"), "{json}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is written");
+    anemone(["convert", source]).fails(2, &["--output"]);
+    anemone(["convert", source, "-o", "x", "--plan"]).fails(2, &["--plan"]);
+    anemone(["convert", source, "-o", "x", "--json"]).fails(2, &["--plan"]);
+}
+
+#[test]
+fn an_adapter_is_merged_and_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = tiny_checkpoint(folder.path());
+    let (adapter, out) = (folder.path().join("adapter"), folder.path().join("out"));
+    std::fs::create_dir(&adapter).unwrap();
+    let weights = std::fs::read(source.join("model.safetensors")).unwrap();
+    let weights = safetensors::SafeTensors::deserialize(&weights).unwrap();
+    let shape = weights.tensor("model.layers.0.self_attn.q_proj.weight").unwrap().shape().to_vec();
+    let zeros = vec![0; 4 * 2 * shape[0].max(shape[1])];
+    let view = |shape: [usize; 2]| {
+        let bytes = &zeros[..4 * shape[0] * shape[1]];
+        safetensors::tensor::TensorView::new(safetensors::Dtype::F32, shape.to_vec(), bytes).unwrap()
+    };
+    let module = "base_model.model.model.layers.0.self_attn.q_proj";
+    let (a, b) = (format!("{module}.lora_A.weight"), format!("{module}.lora_B.weight"));
+    let tensors = [(a, view([2, shape[1]])), (b, view([shape[0], 2]))];
+    safetensors::serialize_to_file(tensors, None, &adapter.join("adapter_model.safetensors")).unwrap();
+    std::fs::write(adapter.join("adapter_config.json"), r#"{"peft_type": "LORA", "r": 2, "lora_alpha": 4}"#).unwrap();
+    let (source, adapter, out) = (source.to_str().unwrap(), adapter.to_str().unwrap(), out.to_str().unwrap());
+    let done = anemone(["convert", source, "-o", out, "--context", "32", "--lora", adapter]).run();
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert!(
+        done.err.contains("the adapter adapter is merged into 1 matrices: rank 2, scale 4 / 2 = 2"),
+        "{}",
+        done.err
+    );
+    let plan = anemone(["convert", source, "--plan", "--lora", adapter]).ok();
+    assert!(plan.contains("the adapter adapter is merged"), "{plan}");
+    anemone(["convert", source, "--plan", "--lora", source]).fails(1, &["adapter_config.json"]);
+}

@@ -1,3 +1,5 @@
+use anemone_mil::Const;
+use half::f16;
 use serde_json::Value;
 
 use super::support::{anemone, package};
@@ -55,4 +57,57 @@ fn rules_are_explained() {
     assert_eq!(unknown.code, Some(2), "{}", unknown.err);
     assert_eq!(anemone(["lint"]).run().code, Some(2));
     assert_eq!(lint("tiny_article_fp16", &["--profile", "tpu"]).code, Some(2));
+}
+
+/// A package whose numbers do not fit into half floats: the embedding of another tool's package, whose norms square what
+/// they are given, multiplied by so much that single floats do not mind.
+fn too_large(folder: &std::path::Path) -> std::path::PathBuf {
+    let mut model = anemone_mil::load::load(&package("tiny_article_fp16")).unwrap();
+    let mut changed = 0;
+    for function in model.program.functions.values_mut() {
+        for op in &mut function.body.ops {
+            let label = op.label().unwrap_or_default().to_owned();
+            if let Some(Const::Tensor(tensor)) = op.attributes.get_mut("val")
+                && label.contains("embed")
+                && tensor.ty.shape.len() == 2
+            {
+                let values: Vec<f32> =
+                    tensor.bytes.as_chunks().0.iter().map(|b| f16::from_le_bytes(*b).to_f32()).collect();
+                let most = values.iter().fold(0f32, |m, v| m.max(v.abs()));
+                let larger = values.iter().flat_map(|v| f16::from_f32(v / most * 20_000.0).to_le_bytes());
+                tensor.bytes = larger.collect::<Vec<u8>>().into();
+                changed += 1;
+            }
+        }
+    }
+    assert_eq!(changed, 1, "the package has one embedding");
+    let path = folder.join("large.mlpackage");
+    anemone_mil::encode::write(&model, &path).unwrap();
+    path
+}
+
+#[test]
+fn with_a_text_what_breaks_in_half_floats_is_named() {
+    let folder = super::support::Folder::with_model();
+    let place = tempfile::tempdir().unwrap();
+    let text = place.path().join("text.txt");
+    std::fs::write(&text, "The lighthouse stood at the end of a long spit of sand.").unwrap();
+    let text = text.to_str().unwrap();
+    let ours = folder.anemone(["lint", &folder.model(), "--with", text, "--tokens", "12"]).run();
+    assert_eq!(ours.code, Some(0), "{}{}", ours.out, ours.err);
+    assert!(ours.out.contains("In half floats, 12 tokens: well"), "{}", ours.out);
+
+    let large = too_large(place.path());
+    let large = large.to_str().unwrap();
+    assert_eq!(anemone(["lint", large]).run().code, Some(0), "the rules alone see no error");
+    let theirs = anemone(["lint", large, "--with", text, "--tokens", "6"]).run();
+    assert_eq!(theirs.code, Some(1), "{}{}", theirs.out, theirs.err);
+    for word in ["In half floats, 6 tokens: error", "was not finite in", "→ "] {
+        assert!(theirs.out.contains(word), "{word}: {}", theirs.out);
+    }
+    let done = anemone(["lint", large, "--with", text, "--tokens", "6", "--json"]).run();
+    let json: Value = serde_json::from_str(&done.out).unwrap();
+    assert!(!json["half_floats"]["overflows"].as_array().unwrap().is_empty(), "{json}");
+    assert!(lint("tiny_article_fp16", &["--json"]).out.contains("\"half_floats\": null"));
+    assert_eq!(anemone(["lint", large, "--tokens", "6"]).run().code, Some(2), "--tokens is of --with");
 }

@@ -11,8 +11,8 @@ use crate::error::{ConvertError, Result};
 use crate::source::Tensor;
 
 /// The embedding, which an output projection may be tied to.
-const EMBEDDING: &str = "model.embed_tokens.weight";
-const OUTPUT: &str = "lm_head.weight";
+pub(super) const EMBEDDING: &str = "model.embed_tokens.weight";
+pub(super) const OUTPUT: &str = "lm_head.weight";
 
 impl Source {
     /// Whether there is a tensor of this Hugging Face name, by itself or as a part of another.
@@ -61,7 +61,7 @@ impl Source {
     }
 
     fn in_file(&self, name: &str) -> Result<Option<Tensor>> {
-        match &self.store {
+        let tensor = match &self.store {
             Store::Folder(folder) => {
                 let stored = folder_name(folder, name).unwrap_or(Cow::Borrowed(name));
                 let tensor = folder.tensor(&stored)?.map(|tensor| tensor.with_name(name));
@@ -72,6 +72,15 @@ impl Source {
                 let info = names.get(name).and_then(|name| file.tensors().get(name));
                 info.map(|info| self.gguf_tensor(file, name, info)).transpose()
             }
+        };
+        Ok(tensor?.map(|tensor| self.adapted(tensor)))
+    }
+
+    /// With what an adapter adds to the tensor of that name.
+    fn adapted(&self, tensor: Tensor) -> Tensor {
+        match self.lora.as_ref().and_then(|lora| lora.of(tensor.name())) {
+            Some(change) => tensor.with_adapter(change.clone()),
+            None => tensor,
         }
     }
 
@@ -95,7 +104,7 @@ impl Source {
     fn part(&self, name: &str) -> Result<Option<Tensor>> {
         let Some((whole, rows)) = self.fused(name) else { return Ok(None) };
         let part = self.stored(&whole)?.and_then(|whole| whole.of_rows(rows));
-        Ok(part.map(|part| part.with_name(name)))
+        Ok(part.map(|part| self.adapted(part.with_name(name))))
     }
 
     fn gguf_tensor(&self, file: &Gguf, name: &str, info: &TensorInfo) -> Result<Tensor> {

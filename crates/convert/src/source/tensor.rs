@@ -1,9 +1,11 @@
 //! A weight tensor of a checkpoint, decoded row by row on demand.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::lora::LowRank;
 use crate::dequantize::Kind;
 
 /// A tensor under its Hugging Face name, in Hugging Face's order of rows. Its bytes stay in the memory map.
@@ -19,6 +21,8 @@ pub struct Tensor {
     added: f32,
     /// What each element, with what is added, is multiplied by.
     scale: f32,
+    /// What an adapter adds, and the row there of the first one here.
+    adapter: Option<(Arc<LowRank>, usize)>,
 }
 
 impl Tensor {
@@ -26,7 +30,7 @@ impl Tensor {
     pub(crate) fn new(name: String, shape: Vec<usize>, kind: &'static Kind, bytes: Bytes) -> Self {
         let elements: usize = shape.iter().product();
         assert_eq!(kind.bytes_for(elements), Some(bytes.len()), "{name}: the bytes are as long as the shape says");
-        Self { name, shape, kind, bytes, interleaved: None, added: 0.0, scale: 1.0 }
+        Self { name, shape, kind, bytes, interleaved: None, added: 0.0, scale: 1.0, adapter: None }
     }
 
     /// The same bytes, understood as rows that the llama.cpp converter has permuted for interleaved rotary embedding,
@@ -53,9 +57,14 @@ impl Tensor {
         Self { scale, ..self }
     }
 
+    /// The same with an adapter's rows added to it.
+    pub(crate) fn with_adapter(self, adapter: Arc<LowRank>) -> Self {
+        Self { adapter: Some((adapter, 0)), ..self }
+    }
+
     /// Whether elements are what the file has.
     fn as_stored(&self) -> bool {
-        self.added == 0.0 && self.scale == 1.0
+        self.added == 0.0 && self.scale == 1.0 && self.adapter.is_none()
     }
 
     /// The part `rows` of its first dimension, if it has them and they are whole bytes in their order.
@@ -67,6 +76,7 @@ impl Tensor {
         let length = self.bytes.len() / all;
         self.shape[0] = rows.len();
         self.bytes = self.bytes.slice(rows.start * length..rows.end * length);
+        self.adapter.iter_mut().for_each(|(_, first)| *first += rows.start);
         Some(self)
     }
 
@@ -125,13 +135,16 @@ impl Tensor {
                 }
             }
             Some(head_dim) => {
-                for (row, out) in rows.zip(out.chunks_exact_mut(columns)) {
+                for (row, out) in rows.clone().zip(out.chunks_exact_mut(columns)) {
                     let at = stored_row(row, head_dim) * columns;
                     self.kind.decode(&self.bytes, at..at + columns, out);
                 }
             }
         }
-        if !self.as_stored() {
+        if let Some((adapter, first)) = &self.adapter {
+            rows.zip(out.chunks_exact_mut(columns)).for_each(|(row, out)| adapter.add(first + row, out));
+        }
+        if self.added != 0.0 || self.scale != 1.0 {
             out.iter_mut().for_each(|value| *value = (*value + self.added) * self.scale);
         }
     }

@@ -94,6 +94,12 @@ fn same_as_pytorch(source: &Source, name: &str, golden: &Golden, context: usize,
     }
 }
 
+/// The model answers as the golden `name` does.
+#[track_caller]
+pub(crate) fn answers_like(source: &Source, name: &str) {
+    same_as_pytorch(source, name, &Golden::read(name, ""), CONTEXT, Profile::Portable);
+}
+
 #[track_caller]
 fn from_folder(name: &str) {
     let source = Source::open(folder(name)).unwrap();

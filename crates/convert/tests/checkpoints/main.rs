@@ -3,8 +3,10 @@
 mod architectures;
 mod gguf;
 mod hostile;
+mod lora;
 mod peculiar;
 mod smollm2;
 mod source;
+mod stop;
 mod support;
 mod tokenizer;

@@ -181,6 +181,39 @@ fn words_are_cut_as_the_patterns_say() {
 }
 
 #[test]
+fn what_deepseek_distilled_has_its_tokens_around_the_words_of_its_base() {
+    let more = [
+        ("<｜begin▁of▁sentence｜>", 3),
+        ("<｜end▁of▁sentence｜>", 3),
+        ("<｜User｜>", 3),
+        ("<｜Assistant｜>", 3),
+        ("<think>", 4),
+    ];
+    let of = |pre: &str| {
+        let file = byte_level(pre, &[], &more)
+            .u32("tokenizer.ggml.bos_token_id", 256)
+            .u32("tokenizer.ggml.eos_token_id", 257)
+            .bool("tokenizer.ggml.add_bos_token", true);
+        Gguf::parse(file.build()).unwrap()
+    };
+    for (pre, base) in [("deepseek-r1-qwen", "qwen2"), ("llama-bpe", "llama-bpe")] {
+        let (file, own) = (of(pre), of(base));
+        let (files, tokenizer) = load(&file);
+        let text = "<｜User｜>ab<｜Assistant｜><think>\n";
+        let ids = tokenizer.encode(text, true).unwrap().get_ids().to_vec();
+        assert_eq!(ids, [256, 258, u32::from(b'a'), u32::from(b'b'), 259, 260, u32::from(b'\n')], "{pre}");
+        assert_eq!(files.special_tokens["bos_token"], "<｜begin▁of▁sentence｜>");
+        assert_eq!(GenerationSettings::from_gguf(&file).unwrap().eos, [257]);
+        let (_, base) = load(&own);
+        for case in json("words")["qwen2"].as_array().unwrap() {
+            let text = case["text"].as_str().unwrap();
+            let words = |t: &Tokenizer| t.encode(text, false).unwrap().get_word_ids().to_vec();
+            assert_eq!(words(&tokenizer), words(&base), "{pre} {text:?}");
+        }
+    }
+}
+
+#[test]
 fn merges_are_ranked_and_whole_words_may_go_first() {
     let more = [("ab", 1), ("bc", 1), ("abc", 1), ("<|im_end|>", 3), ("<tool>", 4)];
     let merges = ["b c", "a b", "x y", "a"];

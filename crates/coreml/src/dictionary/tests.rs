@@ -55,6 +55,59 @@ fn messages_from_the_field() {
     }
 }
 
+/// Further messages, one for each mark that no example has. Words and codes are as reported; names and paths are made up.
+const MESSAGES: &[(&str, &str)] = &[
+    ("data-type", "Error Domain=com.apple.CoreML Code=3 \"The data type mismatch for feature input_ids\""),
+    ("data-type", "-[MLMultiArray initWithShape:dataType:error:]: Unsupported data type 65568"),
+    ("execution-plan", "Error in declaring network or executing network: status=-5"),
+    ("execution-plan", "MLE5ProgramLibrary: Error plan build: -1."),
+    (
+        "feature-shape",
+        "Error Domain=com.apple.CoreML Code=0 \"The shape of the provided input causalMask is unexpected\"",
+    ),
+    ("feature-shape", "MultiArray Shape (1 x 128) was not in allowed set of shapes of feature inputIds"),
+    ("function-name", "The property functionName must be nil for this model."),
+    (
+        "helper-application",
+        "NSUnderlyingError=0x600 {Error Domain=NSCocoaErrorDomain Code=4099 \"connection invalidated\"}",
+    ),
+    ("killed", "/bin/sh: line 1: 4242 Killed: 9   ./predict model.mlmodelc"),
+    ("killed", "Process finished with exit status 137 while predicting"),
+    ("killed", "Program terminated due to signal 9"),
+    ("killed", "JETSAM_REASON_MEMORY_PERPROCESSLIMIT: jetsam event for MyApp"),
+    ("minus-14", "Error Domain=com.apple.CoreML Code=-14 \"(null)\""),
+    ("minus-14", "model load failed: code -14"),
+    ("minus-14", "e5rt_program_library_create returned status=14"),
+    ("minus-14", "espresso_plan_build: status=-14"),
+    ("missing-feature", "The required input feature not passed to the neural network: position_ids"),
+    ("missing-feature", "Error: feature is required but not specified: causalMask"),
+    ("missing-feature", "RuntimeError: Provided feature is not specified in the model description: attention_mask"),
+    ("ane-request", "ANE request failed, status=0x1d, statusType=0x9"),
+    ("only-on-macos", "Exception: Loading this model requires Core ML framework, which is on macOS"),
+    ("only-on-macos", "Exception: Model prediction is only supported on macOS version 10.13 or later."),
+    ("weight-file", "RuntimeError: MIL storage reader expects file format version 2, got 0"),
+    ("weight-file", "Error Domain=com.apple.CoreML Code=3 \"Unable to deserialize object\""),
+];
+
+#[test]
+fn every_mark_is_met_in_a_message() {
+    let of = |entry: &Entry| {
+        let more = MESSAGES.iter().filter(|(name, _)| *name == entry.name).map(|(_, message)| *message);
+        std::iter::once(entry.example).chain(more).map(str::to_owned).collect::<Vec<_>>()
+    };
+    for entry in ENTRIES {
+        let messages = of(entry);
+        for message in &messages {
+            assert!(explain(message).iter().any(|found| found.name == entry.name), "{}: {message}", entry.name);
+        }
+        for mark in entry.marks {
+            let met = messages.iter().any(|message| folded(message).contains(&folded(mark)));
+            assert!(met, "{}: no message has the mark {mark:?}", entry.name);
+        }
+    }
+    assert!(MESSAGES.iter().all(|(name, _)| ENTRIES.iter().any(|entry| entry.name == *name)));
+}
+
 #[test]
 fn an_unknown_message_has_no_entry_and_general_advice() {
     assert_eq!(

@@ -9,15 +9,39 @@ use anemone_mil::{Buffer, Data, DataMut, Function, Tensor};
 use anyhow::{Context, Result, bail};
 use half::f16;
 
+use crate::terminal;
+
 /// Runs the function operation by operation.
-pub(super) fn by_interpreter(function: &Function, inputs: &Tensors, states: &mut Tensors) -> Result<Tensors> {
-    Ok(Interpreter::new(function).run(inputs, states)?)
+pub(super) fn by_interpreter(
+    function: &Function,
+    inputs: &Tensors,
+    states: &mut Tensors,
+    strict: bool,
+) -> Result<Tensors> {
+    let interpreter = Interpreter::new(function);
+    let interpreter = if strict { interpreter.strict() } else { interpreter };
+    let outputs = interpreter.run(inputs, states)?;
+    tell(interpreter.overflows());
+    Ok(outputs)
+}
+
+/// Says which operations overflowed in half floats.
+fn tell<T: std::fmt::Display>(overflows: Vec<T>) {
+    for overflow in overflows {
+        terminal::note(&terminal::printable(&format!("in half floats: {overflow}")));
+    }
 }
 
 /// Plans the function for these inputs, and runs the plan.
-pub(super) fn by_plan(function: &Function, inputs: &Tensors, states: &mut Tensors, threads: usize) -> Result<Tensors> {
+pub(super) fn by_plan(
+    function: &Function,
+    inputs: &Tensors,
+    states: &mut Tensors,
+    threads: usize,
+    strict: bool,
+) -> Result<Tensors> {
     let shapes = inputs.iter().map(|(name, t)| (name.clone(), t.ty.shape.to_vec())).collect();
-    let options = PlanOptions { shapes, ..PlanOptions::default() };
+    let options = PlanOptions { shapes, strict, ..PlanOptions::default() };
     let plan = Arc::new(Plan::new(function, &options, &PackCache::default())?);
     for note in plan.notes() {
         tracing::info!("{note:?}");
@@ -39,6 +63,7 @@ pub(super) fn by_plan(function: &Function, inputs: &Tensors, states: &mut Tensor
         }
     }
     instance.run(&mut state)?;
+    tell(instance.take_overflows());
     for (name, tensor) in states.iter_mut() {
         if let (Some(from), Buffer::F32(to)) = (state.get(name), &mut tensor.data) {
             to.iter_mut().zip(from).for_each(|(to, from)| *to = from.to_f32());
