@@ -147,9 +147,15 @@ fn a_plan_says_everything_and_writes_nothing() {
     let source = source.to_str().unwrap();
     let plan = |more: &[&str]| anemone(["convert", source, "--plan"].iter().chain(more)).ok();
     let text = plan(&["--context", "32", "--weights", "int8"]);
-    for word in
-        ["context  32 of the 8192", "cache  ", "package  about", "parts    1", "lint  ", "quality  next to", "Nothing was written"]
-    {
+    for word in [
+        "context  32 of the 8192",
+        "cache  ",
+        "package  about",
+        "parts    1",
+        "lint  ",
+        "quality  next to",
+        "Nothing was written",
+    ] {
         assert!(text.contains(word), "{word:?}: {text}");
     }
     assert!(plan(&[]).contains("quality  the source's own answers"));
