@@ -90,6 +90,12 @@ impl Node {
 }
 
 impl Graph {
+    /// Whether the node's result must be rounded, of which `x` would else be a view: another width is another number.
+    pub(crate) fn rounds(&self, node: &Node, x: ValueId) -> bool {
+        let dtype = |v: ValueId| self.value(v).ty.dtype;
+        self.strict && dtype(node.outputs[0]) == DType::F16 && dtype(x) != DType::F16
+    }
+
     /// A value.
     #[must_use]
     pub fn value(&self, id: ValueId) -> &GraphValue {

@@ -228,12 +228,8 @@ impl Scheduler<'_> {
 
     /// Whether the result is only another view of an operand.
     fn view(&mut self, node: &Node) -> bool {
-        let Some(&x) = node.args.first().and_then(|a| a.first()) else { return false };
-        let dtype = |v: ValueId| self.graph.value(v).ty.dtype;
-        if self.graph.strict && dtype(node.outputs[0]) == DType::F16 && dtype(x) != DType::F16 {
-            // Another width is another number.
-            return false;
-        }
+        let first = node.args.first().and_then(|a| a.first());
+        let Some(&x) = first.filter(|x| !self.graph.rounds(node, **x)) else { return false };
         let layout = match &self.loc[x.index()] {
             Loc::Nowhere => return false,
             Loc::Buffer(_) => Layout::contiguous(&self.graph.value(x).ty.shape),

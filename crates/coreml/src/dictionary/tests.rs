@@ -76,7 +76,10 @@ const MESSAGES: &[(&str, &str)] = &[
     ("killed", "Program terminated due to signal 9"),
     ("killed", "JETSAM_REASON_MEMORY_PERPROCESSLIMIT: jetsam event for MyApp"),
     ("minus-14", "Error Domain=com.apple.CoreML Code=-14 \"(null)\""),
-    ("minus-14", "Failed to build the model execution plan using a model architecture file 'm.mil' with error code: 14."),
+    (
+        "minus-14",
+        "Failed to build the model execution plan using a model architecture file 'm.mil' with error code: 14.",
+    ),
     ("minus-14", "model load failed: code -14"),
     ("minus-14", "e5rt_program_library_create returned status=14"),
     ("minus-14", "espresso_plan_build: status=-14"),
