@@ -6,6 +6,14 @@ use anemone_cli::home::Home;
 use anemone_package::bundle::{self, BundleManifest};
 use anyhow::{Result, bail};
 
+/// The packages that an argument names, in the order in which they run: one, or those of a model in parts.
+pub(crate) fn find_all(argument: &Path) -> Result<Vec<PathBuf>> {
+    match BundleManifest::read(argument) {
+        Ok(manifest) if !manifest.parts.is_empty() => Ok(manifest.packages(argument)?),
+        _ => Ok(vec![find(argument)?]),
+    }
+}
+
 /// The package that an argument names: a package, a converted folder, or the name of a cached model.
 pub(crate) fn find(argument: &Path) -> Result<PathBuf> {
     if let Ok(manifest) = BundleManifest::read(argument)

@@ -30,19 +30,22 @@ pub struct WeightReport {
     pub missing: Vec<String>,
 }
 
-/// Compares every tensor of the source with that of the function. Packages of other tools name theirs otherwise: all are missing
-/// then.
+/// Compares every tensor of the source with that of the functions, one of each package that the model is made of. Packages of
+/// other tools name theirs otherwise: all are missing then.
 ///
 /// # Errors
 /// In words, if the source cannot be read.
-pub fn weights(function: &Function, source: &Source) -> Result<WeightReport, String> {
-    let stored = Stored::new(function);
+pub fn weights(functions: &[&Function], source: &Source) -> Result<WeightReport, String> {
+    let stored: Vec<Stored<'_>> = functions.iter().map(|function| Stored::new(function)).collect();
     let config = source.config();
     let mut report = WeightReport::default();
     for (name, _) in (config.family.tensors)(config) {
         let tensor = source.tensor(&name).map_err(|e| e.to_string())?;
-        match find(&stored, tensor.name(), &tensor) {
-            Some(parts) => report.errors.push(compare(name, &tensor, &parts)),
+        // Tied weights may be in two packages.
+        let found = stored.iter().filter_map(|stored| find(stored, tensor.name(), &tensor));
+        let errors = found.map(|rows| compare(name.clone(), &tensor, &rows));
+        match errors.max_by(|a, b| a.relative.total_cmp(&b.relative)) {
+            Some(worst) => report.errors.push(worst),
             None => report.missing.push(name),
         }
     }

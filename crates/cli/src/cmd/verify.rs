@@ -82,11 +82,17 @@ const STRICT_TOP1: f64 = 0.98;
 const STRICT_DIVERGENCE: f64 = 5e-3;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let path = packages::find(&arguments.package)?;
+    let paths = packages::find_all(&arguments.package)?;
+    let path = &paths[0];
+    ensure!(
+        paths.len() == 1 || !arguments.strict_fp16,
+        "--strict-fp16: {} is in parts; it is for models in one package: convert it with --parts 1 to look at its arithmetic",
+        arguments.package.display()
+    );
     let stop = Arc::new(AtomicBool::new(false));
     let fetched = by_id(&arguments.against.to_string_lossy(), &Interruptible::new(&Terminal::default(), &stop))?;
     let source = Source::open(fetched.map_or_else(|| arguments.against.clone(), |acquired| acquired.path))?;
-    let runner = PackageRunner::open(&path, &ModelOptions::default())?;
+    let runner = PackageRunner::open(path, &ModelOptions::default())?;
     let vocabulary = source.config().vocab_size;
     ensure!(
         vocabulary == runner.vocabulary(),
@@ -95,11 +101,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         runner.vocabulary(),
         source.path().display()
     );
-    let model = anemone_mil::load::load(&path)?;
+    let models = paths.iter().map(|path| Ok(anemone_mil::load::load(path)?)).collect::<Result<Vec<_>>>()?;
     let decode = &runner.info().calls[0].function;
-    let function = model.function(Some(decode)).context("a planned function is in the package")?;
+    let functions = models.iter().map(|model| model.function(Some(decode)).or_else(|| model.function(None)));
+    let functions = functions.collect::<Option<Vec<_>>>().context("a planned function is in each package")?;
+    let function = functions[0];
     terminal::note("comparing weights");
-    let weights = verify::weights(function, &source).map_err(anyhow::Error::msg)?;
+    let weights = verify::weights(&functions, &source).map_err(anyhow::Error::msg)?;
 
     let all = tokens(arguments, &source)?;
     let count = arguments.tokens.min(all.len()).min(runner.context());

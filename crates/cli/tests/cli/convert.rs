@@ -25,6 +25,36 @@ fn costs_are_told_before_and_the_folder_is_complete_after() {
 }
 
 #[test]
+fn a_cache_of_the_host_and_parts_are_chosen_told_and_verified() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = tiny_checkpoint(folder.path());
+    let source = source.to_str().unwrap();
+    let made = |name: &str, options: &[&str]| {
+        let out = folder.path().join(name).to_str().unwrap().to_owned();
+        let done = anemone(["convert", source, "-o", &out, "--context", "32"].iter().chain(options)).run();
+        assert_eq!(done.code, Some(0), "{}", done.err);
+        let json: Value = serde_json::from_slice(&std::fs::read(format!("{out}/anemone.json")).unwrap()).unwrap();
+        (out, done.err, json)
+    };
+    let (io, _, manifest) = made("io", &["--kv", "io"]);
+    assert_eq!(manifest["roles"]["columns"][0], "kv_columns");
+    anemone(["verify", &io, "--against", source, "--tokens", "8"]).ok();
+    let (parts, told, manifest) = made("parts", &["--profile", "ane", "--parts", "3"]);
+    assert!(told.contains("in 3 parts"), "{told}");
+    assert_eq!(manifest["parts"][1]["package"], "layers-1.mlpackage");
+    anemone(["verify", &parts, "--against", source, "--tokens", "8"]).ok();
+    anemone(["verify", &parts, "--against", source, "--strict-fp16"]).fails(1, &["in parts", "--parts 1"]);
+    anemone(["lint", &parts]).fails(1, &["the model is in parts", "head.mlpackage"]);
+    anemone(["lint", &format!("{parts}/head.mlpackage"), "--profile", "ane"]).ok();
+    anemone(["run", "-m", &parts, "--kv", "io", "Hi"]).fails(2, &["--kv io", "here as state"]);
+    let out = folder.path().join("none");
+    let out = out.to_str().unwrap();
+    anemone(["convert", source, "-o", out, "--kv", "disk"]).fails(2, &["state or io"]);
+    anemone(["convert", source, "-o", out, "--parts", "99"]).fails(2, &["parts 99", "expected 1 to"]);
+    anemone(["convert", source, "-o", out, "--profile", "gpu", "--kv", "io"]).fails(2, &["kv io", "as state alone"]);
+}
+
+#[test]
 fn options_that_do_not_fit_the_model_are_wrong_arguments() {
     let folder = tempfile::tempdir().unwrap();
     let source = tiny_checkpoint(folder.path());
