@@ -7,7 +7,7 @@ use std::thread;
 
 use crate::location::Location;
 use crate::package_runner::{ModelOptions, RunnerInfo};
-use crate::{LanguageModel, ModelRunner, Result};
+use crate::{LanguageModel, ModelRunner, Result, heap};
 use speech::Speech;
 
 /// A package with its tokenizer, chat template and settings.
@@ -45,6 +45,7 @@ impl LanguageModel<ModelRunner> {
         let Speech { tokenizer, template, mut end_tokens, generation, notes } = speech?;
         end_tokens.retain(|&token| (token as usize) < runner.info().vocabulary);
         runner.add_notes(notes);
+        heap::give_back();
         Ok(Self { runner, tokenizer, template, end_tokens, generation })
     }
 

@@ -140,6 +140,24 @@ impl Runner for ModelRunner {
         inside!(self, state, runner => runner.feed(state, position, tokens, logits))
     }
 
+    fn each(&self) -> usize {
+        inside!(self, runner => runner.each())
+    }
+
+    fn guesses_always(&self) -> bool {
+        inside!(self, runner => runner.guesses_always())
+    }
+
+    fn feed_each(
+        &self,
+        state: &mut ModelState,
+        position: usize,
+        tokens: &[u32],
+        logits: &mut [f32],
+    ) -> Result<(), RunnerError> {
+        inside!(self, state, runner => runner.feed_each(state, position, tokens, logits))
+    }
+
     fn copy_state(&self, state: &ModelState, position: usize) -> Result<Option<ModelState>, RunnerError> {
         match (self, state) {
             (Self::Cpu(runner), ModelState::Cpu(state)) => Ok(runner.copy_state(state, position)?.map(ModelState::Cpu)),

@@ -7,6 +7,7 @@ mod host_cache;
 mod info;
 mod open;
 mod packed_file;
+mod widths;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use anemone_cpu::{RunError, State, StateLayout};
 
 pub use info::{CallInfo, RunnerInfo, StateInfo};
-pub use open::ModelOptions;
+pub use open::{ModelOptions, Speculation};
 
 pub(crate) use call::fill;
 pub(crate) use open::{claimed, name_in_parts, program, usable};
@@ -42,6 +43,9 @@ use call::{Feeding, PlannedCall};
 pub struct PackageRunner {
     /// By width, that of one token first.
     steps: Vec<PlannedStep>,
+    /// The call of a few tokens that gives the logits of each, so that guesses can be checked.
+    checking: Option<PlannedCall>,
+    speculation: Speculation,
     /// The states of each part.
     layouts: Vec<Arc<StateLayout>>,
     cache: CacheLayout,
@@ -91,8 +95,22 @@ impl PlannedStep {
     /// How many tokens must remain for this step to be the better choice over single ones. It costs the same however few of
     /// its tokens are real ones.
     fn least(&self) -> usize {
+        if let Some(fewest) = self.fewest() {
+            return fewest;
+        }
         let fewer = !self.logits || self.calls.last().is_some_and(PlannedCall::takes_fewer);
         least(self.width(), fewer)
+    }
+
+    /// The fewest tokens, if it takes any number from there up to its width.
+    fn fewest(&self) -> Option<usize> {
+        self.calls[0].fewest()
+    }
+
+    /// Of `remaining` tokens those that it may be fed with, if it is worth it and fits.
+    fn fitting(&self, position: usize, remaining: usize, context: usize) -> Option<usize> {
+        let width = self.fewest().map_or(self.width(), |_| self.width().min(remaining));
+        fitting((width, self.least(), self.logits), position, remaining, context)
     }
 }
 
@@ -173,8 +191,7 @@ impl PackageRunner {
 
     /// The step for the next of `remaining` tokens: the widest one that is worth it and fits. And how many it takes.
     fn next_step(&self, position: usize, remaining: usize) -> (&PlannedStep, usize) {
-        let fits =
-            |step: &PlannedStep| fitting((step.width(), step.least(), step.logits), position, remaining, self.context);
+        let fits = |step: &PlannedStep| step.fitting(position, remaining, self.context);
         let widest = self.steps.iter().rev().find_map(|step| Some((step, fits(step)?)));
         widest.unwrap_or((&self.steps[0], 1))
     }
@@ -218,7 +235,7 @@ impl Runner for PackageRunner {
             let hidden = &mut state.hidden;
             let logits = later.is_empty().then_some(&mut *logits);
             let wanted = logits.is_some();
-            let mut feeding = Feeding { position, tokens: now, hidden, logits };
+            let mut feeding = Feeding { position, tokens: now, hidden, each: false, logits };
             for (call, state) in step.calls.iter().zip(&mut state.parts) {
                 if !wanted && call.gives_logits_alone() {
                     break;
@@ -230,6 +247,33 @@ impl Runner for PackageRunner {
             rest = later;
         }
         Ok(())
+    }
+
+    fn each(&self) -> usize {
+        self.checking.as_ref().map_or(1, PlannedCall::width)
+    }
+
+    fn guesses_always(&self) -> bool {
+        matches!(self.speculation, Speculation::Always(_))
+    }
+
+    fn feed_each(
+        &self,
+        state: &mut PackageState,
+        position: usize,
+        tokens: &[u32],
+        logits: &mut [f32],
+    ) -> Result<(), RunnerError> {
+        let fewest = |call: &&PlannedCall| call.fewest().unwrap_or(call.width());
+        let call = self.checking.as_ref().filter(|call| (fewest(call)..=call.width()).contains(&tokens.len()));
+        let (Some(call), [part]) = (call, &mut state.parts[..]) else {
+            let mut each = logits.chunks_exact_mut(self.vocabulary).zip(tokens).enumerate();
+            return each.try_for_each(|(i, (logits, &token))| self.feed(state, position + i, &[token], logits));
+        };
+        check_feed((self.context, self.vocabulary), position, tokens, &logits[..self.vocabulary])?;
+        let hidden = &mut state.hidden;
+        call.run(part, &mut Feeding { position, tokens, hidden, each: true, logits: Some(logits) })
+            .map_err(|source| FeedError::Run { function: call.function().to_owned(), source }.into())
     }
 
     /// Copies the columns that the first `position` tokens have written, and no others.

@@ -83,6 +83,32 @@ pub trait Runner: Send + Sync {
         logits: &mut [f32],
     ) -> Result<(), RunnerError>;
 
+    /// How many tokens [`feed_each`](Runner::feed_each) takes; 1 if logits come for a call's last token alone. A session
+    /// reads guesses along with a token where it can.
+    fn each(&self) -> usize {
+        1
+    }
+
+    /// Whether guesses are read along wherever there are any, not only while that measures faster.
+    fn guesses_always(&self) -> bool {
+        false
+    }
+
+    /// As [`feed`](Runner::feed) of at most [`each`](Runner::each) tokens, with the logits that follow each of them, one
+    /// after the other (`vocabulary` for each token). They are the bits that `feed` gives, token by token.
+    ///
+    /// # Errors
+    /// As [`feed`](Runner::feed).
+    fn feed_each(
+        &self,
+        state: &mut Self::State,
+        position: usize,
+        tokens: &[u32],
+        logits: &mut [f32],
+    ) -> Result<(), RunnerError> {
+        self.feed(state, position, tokens, logits)
+    }
+
     /// A second state that has read the first `position` tokens that `state` has read; none if the runtime can't copy,
     /// in which case the session reads them anew.
     ///

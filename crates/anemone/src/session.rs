@@ -9,6 +9,7 @@ mod logged;
 mod prompt;
 mod request;
 mod rest;
+mod speculate;
 mod transcript;
 mod turn;
 mod usage;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anemone::{Model, ModelOptions};
+use anemone::{Model, ModelOptions, Speculation};
 use anemone_cli::acquire::lock::Lock;
 use anemone_cli::acquire::{self, DEFAULT_MODEL, Terminal};
 use anemone_cli::home::{Home, Kind, bytes_under};
@@ -42,6 +42,10 @@ pub(crate) struct Choice {
     /// Round every half float as soon as it is computed, as a Neural Engine would: slow, for finding packages that break there
     #[arg(long)]
     strict_fp16: bool,
+    /// Guess what comes from what was said before, and check several tokens in one call: `auto` where that measures faster,
+    /// `off`, or so many guesses always. Answers are the same
+    #[arg(long, value_name = "auto|off|N", default_value = "auto", value_parser = numbers::speculation)]
+    speculate: Speculation,
     #[command(flatten)]
     place: Where,
 }
@@ -75,8 +79,9 @@ impl Choice {
         self.place.say_where_it_runs();
         // What is rounded is packed in another way.
         let packed = packed.filter(|_| !self.strict_fp16);
-        let (exact, strict_fp16) = (self.exact, self.strict_fp16);
-        let options = ModelOptions { threads, exact, strict_fp16, packed, backend, ..ModelOptions::default() };
+        let (exact, strict_fp16, speculation) = (self.exact, self.strict_fp16, self.speculate);
+        let options =
+            ModelOptions { threads, exact, strict_fp16, packed, speculation, backend, ..ModelOptions::default() };
         let guard = interrupt::stops({
             let spinner = spinner.clone();
             move || {

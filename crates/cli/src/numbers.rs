@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use anemone::Speculation;
+
 /// A number of tokens: `4096`, or `4k` for the same.
 ///
 /// # Errors
@@ -39,6 +41,22 @@ pub fn threads(text: &str) -> Result<u16, String> {
     plain(text).filter(|n| (1..=1024).contains(n)).ok_or_else(|| "expected a number from 1 to 1024".to_owned())
 }
 
+/// Whether tokens are guessed: `auto`, `off`, or how many.
+///
+/// # Errors
+/// What was expected.
+pub fn speculation(text: &str) -> Result<Speculation, String> {
+    let most = Speculation::MOST;
+    match text {
+        "auto" => Ok(Speculation::Auto),
+        "off" => Ok(Speculation::Off),
+        _ => plain(text)
+            .filter(|n| (1..=most).contains(n))
+            .map(Speculation::Always)
+            .ok_or_else(|| format!("expected `auto`, `off`, or a number of guesses from 1 to {most}")),
+    }
+}
+
 /// Digits alone: no sign.
 fn plain<T: FromStr>(text: &str) -> Option<T> {
     text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
@@ -58,6 +76,8 @@ mod tests {
         assert!(whole::<usize>("-1").unwrap_err().contains("from 0 on"));
         assert_eq!(number("-0.5"), Ok(-0.5));
         assert!(number("warm").unwrap_err().contains("0.7"));
+        assert_eq!((speculation("off"), speculation("15")), (Ok(Speculation::Off), Ok(Speculation::Always(15))));
+        assert!(speculation("16").is_err() && speculation("0").is_err() && speculation("on").is_err());
         assert_eq!((threads("1"), threads("1024")), (Ok(1), Ok(1024)));
         assert!(threads("0").is_err() && threads("1025").is_err() && threads("x").is_err());
     }

@@ -23,6 +23,7 @@ mod schedule;
 mod specialize;
 mod state;
 mod strict;
+mod widths;
 
 pub use error::{PlanError, RunError};
 pub use graph::Graph;
@@ -31,3 +32,4 @@ pub use plan::{Note, Plan, PlanOptions, Port, Varying};
 pub use pool::Pool;
 pub use state::{State, StateError, StateLayout, StateSpec};
 pub use strict::Overflow;
+pub use widths::Widths;

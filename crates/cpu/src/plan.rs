@@ -1,5 +1,6 @@
 //! Plans: everything about running a function, decided beforehand.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ pub use crate::schedule::Note;
 use crate::schedule::{Action, Schedule, Source, Tables, Target, schedule};
 use crate::specialize::{MAX_ELEMENTS, specialize};
 use crate::state::StateLayout;
+use crate::widths::Widths;
 
 /// What a plan is made for.
 #[derive(Clone, Debug, Default)]
@@ -118,10 +120,29 @@ impl Plan {
     /// If a shape is missing, an operation does not accept its operands, or the shapes of a varying function do not follow
     /// straight lines.
     pub fn new(function: &Function, options: &PlanOptions, cache: &PackCache) -> Result<Self, PlanError> {
-        let states = Arc::new(StateLayout::of(function, options.owner)?);
+        Self::of(&|_| Cow::Borrowed(function), options, cache)
+    }
+
+    /// Plans a function for any number of tokens: the extent that varies.
+    ///
+    /// # Errors
+    /// As [`Plan::new`].
+    pub fn of_widths(widths: &Widths, options: &PlanOptions, cache: &PackCache) -> Result<Self, PlanError> {
+        let (low, high) = widths.range();
+        let varying = Some(Varying { axes: Vec::new(), low, high });
+        Self::of(&|width| Cow::Owned(widths.at(width)), &PlanOptions { varying, ..options.clone() }, cache)
+    }
+
+    fn of<'f>(
+        function: &dyn Fn(usize) -> Cow<'f, Function>,
+        options: &PlanOptions,
+        cache: &PackCache,
+    ) -> Result<Self, PlanError> {
         let (extents, high) = probes(options.varying.as_ref());
+        let states = Arc::new(StateLayout::of(&function(high), options.owner)?);
         let specialized = |extent: usize| {
-            let mut graph = specialize(function, &shapes_at(function, options, extent)?, &states, cache)?;
+            let function = function(extent);
+            let mut graph = specialize(&function, &shapes_at(&function, options, extent)?, &states, cache)?;
             graph.exact = options.exact || options.strict;
             graph.strict = options.strict;
             pass::run(&mut graph, cache);
@@ -230,9 +251,16 @@ fn probes(varying: Option<&Varying>) -> (Vec<usize>, usize) {
     let Some(v) = varying else { return (vec![0], 0) };
     let mut all =
         vec![v.low + 1, v.low + 2, v.low.midpoint(v.high), v.high.saturating_sub(2), v.high.saturating_sub(1)];
+    if v.axes.is_empty() {
+        // A whole function for each of them: fewer do.
+        all = vec![v.low + 1, v.low.midpoint(v.high), v.high.saturating_sub(1)];
+    }
     all.retain(|e| (v.low + 1..v.high).contains(e));
-    if all.is_empty() {
-        all = vec![v.low, v.high];
+    all.sort_unstable();
+    all.dedup();
+    if all.len() < 2 {
+        // No room for a line within: the ends take part.
+        all.extend([v.low, v.high]);
     }
     all.sort_unstable();
     all.dedup();

@@ -126,7 +126,7 @@ impl<F: Framework> CoreMlRunner<F> {
         let (context, vocabulary) = steps[0].calls[steps[0].calls.len() - 1].sizes();
         let calls = steps.iter().map(|step| {
             let function = step.calls[0].name().to_owned();
-            CallInfo { function, width: step.width(), temporary_bytes: 0 }
+            CallInfo { function, width: step.width(), narrowest: step.width(), temporary_bytes: 0 }
         });
         let info = RunnerInfo {
             name: location.name(),

@@ -24,6 +24,8 @@ pub(super) struct PlannedCall {
     every_token: bool,
     /// Outputs of new columns, each with the tensor that they are written into.
     columns: Vec<(usize, CacheTensor)>,
+    /// The fewest tokens, if the call takes any number from there up to its width.
+    fewest: Option<usize>,
     idle: Mutex<Vec<Instance>>,
     /// What overflowed in half floats, of strict plans.
     overflows: Mutex<Vec<Overflow>>,
@@ -36,6 +38,8 @@ pub(super) struct Feeding<'a> {
     pub(super) tokens: &'a [u32],
     /// What the part before gave; after the call what this part gives.
     pub(super) hidden: &'a mut Vec<f32>,
+    /// Whether the logits of every token are wanted, not of the last alone.
+    pub(super) each: bool,
     /// Where the logits go, if they are wanted.
     pub(super) logits: Option<&'a mut [f32]>,
 }
@@ -75,13 +79,31 @@ impl PlannedCall {
             (output(&cache.columns), tensor.expect("a cache is (…, context, head dim)"))
         });
         let columns = columns.collect();
-        let idle = Mutex::new(vec![instance]);
-        Ok(Self { call, plan, pool, inputs, outputs, every_token, columns, idle, overflows: Mutex::default() })
+        let (fewest, idle, overflows) = (None, Mutex::new(vec![instance]), Mutex::default());
+        Ok(Self { call, plan, pool, inputs, outputs, every_token, columns, fewest, idle, overflows })
     }
 
     /// What overflowed in half floats since the last time, each operation once.
     pub(super) fn take_overflows(&self) -> Vec<Overflow> {
         std::mem::take(&mut *self.overflows.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// As [`PlannedCall::new`], with a plan for any number of tokens up to the width.
+    ///
+    /// # Errors
+    /// As [`PlannedCall::new`].
+    pub(super) fn of_widths(call: Call, plan: Plan, fewest: usize, pool: Pool) -> Result<Self, String> {
+        Ok(Self { fewest: Some(fewest), ..Self::new(call, plan, pool)? })
+    }
+
+    /// The fewest tokens, if the call takes any number from there up to its width.
+    pub(super) fn fewest(&self) -> Option<usize> {
+        self.fewest
+    }
+
+    /// Whether there are logits of every token, in one output.
+    pub(super) fn gives_each(&self) -> bool {
+        self.every_token && self.outputs.len() == 1 && self.call.gives == Gives::Logits
     }
 
     pub(super) fn width(&self) -> usize {
@@ -137,8 +159,11 @@ impl PlannedCall {
     }
 
     fn run_on(&self, instance: &mut Instance, state: &mut State, feeding: &mut Feeding<'_>) -> Result<(), RunError> {
-        let (width, position, tokens) = (self.call.width, feeding.position, feeding.tokens);
-        if self.call.varying.is_some() {
+        let (position, tokens) = (feeding.position, feeding.tokens);
+        let width = self.fewest.map_or(self.call.width, |_| tokens.len());
+        if self.fewest.is_some() {
+            instance.set_extent(width)?;
+        } else if self.call.varying.is_some() {
             instance.set_extent(position + width)?;
         }
         for &(index, feed) in &self.inputs {
@@ -160,6 +185,10 @@ impl PlannedCall {
             (Gives::Hidden, _) => {
                 feeding.hidden.clear();
                 self.outputs.iter().for_each(|&(index, _)| feeding.hidden.extend_from_slice(floats(index)));
+            }
+            (Gives::Logits, Some(logits)) if feeding.each => {
+                assert!(self.gives_each(), "a row for each token");
+                logits.copy_from_slice(&floats(self.outputs[0].0)[..logits.len()]);
             }
             (Gives::Logits, Some(logits)) => {
                 let row = if self.every_token { tokens.len() - 1 } else { 0 };

@@ -46,6 +46,9 @@ pub struct CallInfo {
     pub function: String,
     /// Tokens that a call takes.
     pub width: usize,
+    /// The fewest tokens that it computes. Fewer than the width: any number in between. Else a call of fewer tokens
+    /// is filled up.
+    pub narrowest: usize,
     /// Bytes of temporary tensors that a run takes.
     pub temporary_bytes: u64,
 }
@@ -65,7 +68,7 @@ impl CallInfo {
     pub(super) fn of(step: &PlannedStep) -> Self {
         let bytes = step.calls.iter().map(|call| call.plan().temporary_bytes() as u64).sum();
         let (function, width) = (step.calls[0].function().to_owned(), step.width());
-        Self { function, width, temporary_bytes: bytes }
+        Self { function, width, narrowest: step.fewest().unwrap_or(width), temporary_bytes: bytes }
     }
 }
 

@@ -15,10 +15,11 @@ use super::call::PlannedCall;
 use super::host_cache::as_states;
 use super::info::{self, CallInfo, RunnerInfo, notes};
 use super::packed_file::PackedFile;
+use super::widths::Families;
 use super::{PackageRunner, PlannedStep};
 use crate::location::Location;
 use crate::signature::{Call, Recognized, recognize, unwritten_state};
-use crate::{Backend, BackendOptions};
+use crate::{Backend, BackendOptions, heap};
 use crate::{CacheLayout, CacheTensor, Error, Result};
 
 /// How a model is opened.
@@ -41,15 +42,47 @@ pub struct ModelOptions {
     /// them again. Files are known by the package's digest and the processor's instruction set; what is stale or damaged is
     /// made anew. None are kept without a folder.
     pub packed: Option<PathBuf>,
+    /// Whether what comes is guessed from what was said before, and several guesses are checked in one call. Answers are the
+    /// same.
+    pub speculation: Speculation,
     /// Which runtime, for those who open a [`ModelRunner`](crate::ModelRunner) or a [`Model`](crate::Model).
     pub backend: BackendOptions,
+}
+
+/// Whether tokens are guessed, so that several can be checked in one call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Speculation {
+    /// Where it measures faster.
+    #[default]
+    Auto,
+    /// Never.
+    Off,
+    /// So many guesses, from 1 to [`Speculation::MOST`], wherever there are any.
+    Always(usize),
+}
+
+impl Speculation {
+    /// More guesses than this are not checked in one call: beyond it, calls have another arithmetic than single tokens.
+    pub const MOST: usize = 15;
+    /// As many as pay at most with the calls that there are.
+    const USUAL: usize = 7;
+
+    /// Tokens of a call that checks guesses.
+    fn tokens(self) -> Option<usize> {
+        match self {
+            Self::Off => None,
+            Self::Auto => Some(Self::USUAL + 1),
+            Self::Always(guesses) => Some(guesses.clamp(1, Self::MOST) + 1),
+        }
+    }
 }
 
 impl Default for ModelOptions {
     /// All threads of the machine, and the digest verified.
     fn default() -> Self {
         let backend = BackendOptions::default();
-        Self { threads: None, verify: true, exact: false, strict_fp16: false, packed: None, backend }
+        let speculation = Speculation::default();
+        Self { threads: None, verify: true, exact: false, strict_fp16: false, packed: None, speculation, backend }
     }
 }
 
@@ -123,6 +156,7 @@ impl PackageRunner {
             packages.iter().for_each(Package::release_memory);
             Ok(runner)
         })
+        .inspect(|_| heap::give_back())
     }
 
     fn plan(parts: &Parts<'_>, owner: [u8; 32], options: &ModelOptions) -> Result<Self> {
@@ -131,15 +165,19 @@ impl PackageRunner {
         let threads = options.thread_count();
         let pool = Pool::new(threads);
         let last = location.parts.len() - 1;
+        let families = Families::of(parts.models, parts.caches, &recognized.steps, (owner, options.exact), &pool)
+            .unless(options.strict_fp16);
         let mut layouts: Vec<Arc<StateLayout>> = Vec::new();
         let mut steps: Vec<PlannedStep> = Vec::new();
-        for step in recognized.steps {
+        for step in recognized.steps.clone() {
             let mut calls: Vec<PlannedCall> = Vec::new();
             for (part, call) in step.calls.into_iter().enumerate() {
                 let (path, function) = (&location.parts[part], call.function.clone());
                 let strange = |problem| Error::Interface { path: path.clone(), function: function.clone(), problem };
-                let planned = parts.call(part, call, owner, options, &pool)?;
-                let planned = planned.map_err(strange)?;
+                let planned = match families.wide(&call) {
+                    Some(planned) => planned,
+                    None => parts.call(part, call, owner, options, &pool)?.map_err(strange)?,
+                };
                 match (calls.last().and_then(|before| before.hidden().1), planned.hidden().0) {
                     (Some(given), Some(taken)) if given != taken => {
                         let problem = format!("it takes {taken} numbers, and the part before gives {given}");
@@ -159,6 +197,7 @@ impl PackageRunner {
             }
             steps.push(PlannedStep { logits: calls.len() > last, calls });
         }
+        let checking = options.speculation.tokens().and_then(|tokens| families.checking(tokens));
         let first = steps.first().and_then(|step| step.calls.last()).expect("a signature has a call of one token");
         let (context, vocabulary) = (first.context(), first.vocabulary());
         let mut weight_bytes = 0;
@@ -196,7 +235,17 @@ impl PackageRunner {
             notes: notes(&steps),
         };
         info.notes.iter().for_each(|note| tracing::info!("{note}"));
-        Ok(Self { steps, layouts, cache, places, context, vocabulary, info })
+        Ok(Self {
+            steps,
+            checking,
+            speculation: options.speculation,
+            layouts,
+            cache,
+            places,
+            context,
+            vocabulary,
+            info,
+        })
     }
 }
 

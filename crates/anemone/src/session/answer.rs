@@ -75,7 +75,7 @@ struct Work<'a, R: Runner> {
 
 impl<R: Runner> Work<'_, R> {
     fn run(mut self, mut sampler: Sampler, mut detokenizer: Detokenizer<'_>) -> Result<Answered> {
-        let began = Instant::now();
+        let (began, guessed) = (Instant::now(), self.transcript.guessed());
         let mut first = None;
         let mut text = String::new();
         let stop_reason = match self.read_prompt()? {
@@ -97,6 +97,8 @@ impl<R: Runner> Work<'_, R> {
             tokens_reused: self.reused,
             tokens_computed: self.transcript.position().min(self.start) - self.reused,
             tokens_generated,
+            tokens_drafted: self.transcript.guessed().drafted - guessed.drafted,
+            tokens_accepted: self.transcript.guessed().accepted - guessed.accepted,
             first_token: first.map_or(Duration::ZERO, |first: Instant| first - began),
             per_token: match (first, u32::try_from(tokens_generated)) {
                 (Some(first), Ok(count @ 2..)) => (ended - first) / (count - 1),
@@ -155,7 +157,8 @@ impl<R: Runner> Work<'_, R> {
             if self.transcript.tokens().len() == self.model.runner.context() {
                 return Ok(StopReason::ContextFull);
             }
-            self.transcript.feed(&self.model.runner, 1)?;
+            // What would not be generated any more need not be guessed.
+            self.transcript.feed_generated(&self.model.runner, most - generated - 1)?;
         }
         unreachable!("the context is full before the count is")
     }

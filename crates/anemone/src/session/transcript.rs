@@ -2,10 +2,12 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::earlier::Earlier;
 use super::log::Log;
 use super::prompt::Entry;
+use super::speculate::{Ahead, Guessed, guess};
 use crate::disk::Disk;
 use crate::snapshot::{self, PrefixStore, SnapshotInfo};
 use crate::{Error, Result, Runner};
@@ -23,6 +25,8 @@ pub(super) struct Transcript<R: Runner> {
     rested_at: usize,
     /// The logits that follow the token at `position - 1`, if the last change was a feed.
     logits: Vec<f32>,
+    /// Tokens that were guessed and read already.
+    ahead: Ahead,
     /// Where beginnings are kept that need not be computed.
     prefixes: Option<Arc<PrefixStore>>,
     /// Where accepted tokens are told before they are shown.
@@ -40,7 +44,16 @@ impl<R: Runner> Transcript<R> {
         let state = runner.new_state().map_err(|source| Error::Model { position: 0, tokens: 0, source })?;
         let logits = vec![0.0; runner.vocabulary()];
         let (tokens, state) = (Vec::new(), Some(state));
-        Ok(Self { tokens, position: 0, state, rested_at: 0, logits, prefixes: None, log: None })
+        Ok(Self {
+            tokens,
+            position: 0,
+            state,
+            rested_at: 0,
+            logits,
+            ahead: Ahead::default(),
+            prefixes: None,
+            log: None,
+        })
     }
 
     /// Begins anew, with a new state.
@@ -102,6 +115,7 @@ impl<R: Runner> Transcript<R> {
     /// Gives the state up.
     pub(super) fn rest(&mut self) {
         (self.state, self.rested_at, self.position) = (None, self.position, 0);
+        self.ahead.settle();
     }
 
     /// How many tokens the cache held when it was given up.
@@ -114,6 +128,7 @@ impl<R: Runner> Transcript<R> {
         assert!(position <= self.tokens.len());
         self.state = Some(state);
         self.position = position;
+        self.ahead.settle();
     }
 
     /// Makes `prompt` the transcript. Gives how many of its tokens the cache holds, always fewer than all, so that a
@@ -123,6 +138,7 @@ impl<R: Runner> Transcript<R> {
         // Behind the common prefix the cache will be overwritten.
         let before = Before { tokens: std::mem::replace(&mut self.tokens, prompt), position: reused };
         self.position = reused;
+        self.ahead.settle();
         let unread = self.tokens.len().saturating_sub(1);
         if let Some(prefixes) = self.prefixes.as_ref().filter(|_| unread >= reused + WORTH)
             && let Some((state, columns)) = prefixes.state_for(runner, &self.tokens[..unread], reused + WORTH)
@@ -140,17 +156,20 @@ impl<R: Runner> Transcript<R> {
     pub(super) fn restore(&mut self, before: Before) {
         self.tokens = before.tokens;
         self.position = before.position;
+        self.ahead.settle();
     }
 
     /// Makes `tokens` the transcript, of which the cache keeps what it holds.
     pub(super) fn recall(&mut self, tokens: Vec<u32>) {
         self.position = self.position.min(common_prefix(&self.tokens, &tokens));
         self.tokens = tokens;
+        self.ahead.settle();
     }
 
     /// Appends tokens, which are not read yet.
     pub(super) fn append(&mut self, tokens: &[u32]) {
         self.tokens.extend_from_slice(tokens);
+        self.ahead.settle();
     }
 
     /// Appends a token that was generated. It is in the log before anybody sees it.
@@ -181,6 +200,7 @@ impl<R: Runner> Transcript<R> {
     pub(super) fn truncate(&mut self, length: usize) {
         self.tokens.truncate(length);
         self.position = self.position.min(length);
+        self.ahead.settle();
     }
 
     /// Reads at most `count` of the tokens that are not read yet; at least one must be there.
@@ -200,6 +220,46 @@ impl<R: Runner> Transcript<R> {
         })?;
         self.position = end;
         Ok(())
+    }
+}
+
+impl<R: Runner> Transcript<R> {
+    /// Reads the one token that is not read yet, a generated one. Where the runner can check them, guesses of what follows
+    /// are read along, at most `most` of them; the logits are the same.
+    pub(super) fn feed_generated(&mut self, runner: &R, most: usize) -> Result<()> {
+        let last = self.tokens.len() - 1;
+        assert_eq!(self.position, last, "the others were read");
+        if let Some(logits) = self.ahead.take(self.tokens[last]) {
+            self.logits.copy_from_slice(logits);
+            self.position += 1;
+            return Ok(());
+        }
+        if runner.each() == 1 {
+            return self.feed(runner, 1);
+        }
+        let most = most.min(runner.each() - 1).min(runner.context() - self.tokens.len());
+        let pays = most > 0 && (runner.guesses_always() || self.ahead.pays());
+        let guesses = if pays { guess(&self.tokens, most) } else { &[] };
+        let begin = Instant::now();
+        let Some(state) = self.state.as_mut().filter(|_| !guesses.is_empty()) else {
+            self.feed(runner, 1)?;
+            self.ahead.read_one(begin.elapsed());
+            return Ok(());
+        };
+        let rows = self.ahead.begin(self.tokens[last], guesses, runner.vocabulary());
+        runner.feed_each(state, last, rows.0, rows.1).map_err(|source| Error::Model {
+            position: last,
+            tokens: guesses.len() + 1,
+            source,
+        })?;
+        self.logits.copy_from_slice(self.ahead.began(begin.elapsed()));
+        self.position += 1;
+        Ok(())
+    }
+
+    /// What was guessed so far.
+    pub(super) fn guessed(&self) -> Guessed {
+        self.ahead.counts()
     }
 }
 

@@ -92,6 +92,10 @@ pub struct Turn {
     pub tokens_computed: usize,
     /// Tokens of the answer, without the one that ended it.
     pub tokens_generated: usize,
+    /// Tokens that were guessed from what was said before and read along, to be checked.
+    pub tokens_drafted: usize,
+    /// Of these, those that the answer went on with: they cost no call of their own.
+    pub tokens_accepted: usize,
     /// From the call to the first token of the answer; zero if there was none.
     pub first_token: Duration,
     /// Mean time of each later token; zero if there was at most one.
@@ -114,6 +118,8 @@ impl Turn {
             tokens_reused: 0,
             tokens_computed: 0,
             tokens_generated: 0,
+            tokens_drafted: 0,
+            tokens_accepted: 0,
             first_token: Duration::ZERO,
             per_token: Duration::ZERO,
             position,
@@ -126,11 +132,13 @@ impl Turn {
 
 impl Serialize for Turn {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = serializer.serialize_struct("Turn", 9 + usize::from(self.overflow.is_some()))?;
+        let mut fields = serializer.serialize_struct("Turn", 11 + usize::from(self.overflow.is_some()))?;
         fields.serialize_field("text", &self.text)?;
         fields.serialize_field("tokens_reused", &self.tokens_reused)?;
         fields.serialize_field("tokens_computed", &self.tokens_computed)?;
         fields.serialize_field("tokens_generated", &self.tokens_generated)?;
+        fields.serialize_field("tokens_drafted", &self.tokens_drafted)?;
+        fields.serialize_field("tokens_accepted", &self.tokens_accepted)?;
         fields.serialize_field("first_token_ms", &milliseconds(self.first_token))?;
         fields.serialize_field("per_token_ms", &milliseconds(self.per_token))?;
         fields.serialize_field("position", &self.position)?;
@@ -160,6 +168,8 @@ mod tests {
             tokens_reused: 1,
             tokens_computed: 2,
             tokens_generated: 3,
+            tokens_drafted: 4,
+            tokens_accepted: 2,
             first_token: Duration::from_micros(1500),
             per_token: Duration::from_millis(2),
             position: 5,
@@ -169,7 +179,7 @@ mod tests {
         };
         assert_eq!(
             serde_json::to_string(&turn).unwrap(),
-            r#"{"text":"Hi","tokens_reused":1,"tokens_computed":2,"tokens_generated":3,"first_token_ms":1.5,"per_token_ms":2.0,"position":5,"context":8,"stop_reason":"max_tokens"}"#
+            r#"{"text":"Hi","tokens_reused":1,"tokens_computed":2,"tokens_generated":3,"tokens_drafted":4,"tokens_accepted":2,"first_token_ms":1.5,"per_token_ms":2.0,"position":5,"context":8,"stop_reason":"max_tokens"}"#
         );
     }
 

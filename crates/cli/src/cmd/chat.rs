@@ -52,8 +52,8 @@ summary and the last turns (--overflow has other ways); that is always said. A m
 
 Otherwise one line of standard input is one turn; a line that is one of these commands is that command. A line that \
 begins with another word of this kind, such as /rest, is an error and not said to the model; //rest says /rest. With --json \
-each turn prints one object: text, tokens_reused, tokens_computed, tokens_generated, first_token_ms, per_token_ms, \
-position, context, stop_reason; and, where turns had to go, overflow: policy, tokens_before, tokens_after, \
+each turn prints one object: text, tokens_reused, tokens_computed, tokens_generated, tokens_drafted, tokens_accepted, \
+first_token_ms, per_token_ms, position, context, stop_reason; and, where turns had to go, overflow: policy, tokens_before, tokens_after, \
 turns_dropped, messages_dropped, summary, fallback. A turn that fails prints one with error, position and context, and the conversation \
 goes on.
 

@@ -54,6 +54,8 @@ fn one_object_tells_all_of_an_answer() {
             "tokens_reused",
             "tokens_computed",
             "tokens_generated",
+            "tokens_drafted",
+            "tokens_accepted",
             "first_token_ms",
             "per_token_ms",
             "position",

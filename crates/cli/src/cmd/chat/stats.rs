@@ -15,6 +15,8 @@ pub(super) struct Stats {
     reused: usize,
     computed: usize,
     generated: usize,
+    drafted: usize,
+    accepted: usize,
 }
 
 impl Stats {
@@ -23,6 +25,8 @@ impl Stats {
         self.reused += turn.tokens_reused;
         self.computed += turn.tokens_computed;
         self.generated += turn.tokens_generated;
+        self.drafted += turn.tokens_drafted;
+        self.accepted += turn.tokens_accepted;
         self.last = Some(turn.clone());
     }
 
@@ -44,8 +48,16 @@ impl Stats {
         } else {
             String::new()
         };
+        let guessed = match self.drafted {
+            0 => String::new(),
+            drafted => format!(
+                "\n  guesses       {} tokens drafted, {} of them accepted",
+                count(drafted as u64),
+                count(self.accepted as u64)
+            ),
+        };
         format!(
-            "  last turn     {}\n                first token after {}{rate}; ended by {}\n  {:<13} {}\n{place}",
+            "  last turn     {}\n                first token after {}{rate}; ended by {}\n  {:<13} {}{guessed}\n{place}",
             tokens(turn.tokens_reused, turn.tokens_computed, turn.tokens_generated),
             ms(turn.first_token),
             turn.stop_reason.name(),
