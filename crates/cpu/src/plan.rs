@@ -148,17 +148,20 @@ impl Plan {
             pass::run(&mut graph, cache);
             Ok(graph)
         };
-        let graphs = extents.iter().map(|&e| specialized(e)).collect::<Result<Vec<Graph>, PlanError>>()?;
         let graph = specialized(high)?;
-        if let Some(other) = graphs.iter().position(|g| !same_nodes(g, &graph)) {
-            return Err(PlanError::NotAffine {
-                what: "the list of operations".to_owned(),
-                found: format!("another at extent {}", extents[other]),
-            });
-        }
         let kernels = lower(&graph, cache);
-        let mut schedules: Vec<Schedule> =
-            graphs.iter().map(|g| schedule(g, &kernels, states.states.len(), cache)).collect();
+        // One at a time: a graph has a name for each value.
+        let mut schedules: Vec<Schedule> = Vec::new();
+        for &extent in &extents {
+            let at = specialized(extent)?;
+            if !same_nodes(&at, &graph) {
+                return Err(PlanError::NotAffine {
+                    what: "the list of operations".to_owned(),
+                    found: format!("another at extent {extent}"),
+                });
+            }
+            schedules.push(schedule(&at, &kernels, states.states.len(), cache));
+        }
         let pairs: Vec<(usize, &Schedule)> = extents.iter().copied().zip(&schedules).collect();
         let lines = lines(&pairs)?;
         let mut schedule = schedules.pop().expect("at least one probe");
