@@ -9,6 +9,8 @@ pub struct Likeness {
     pub cosine: f64,
     /// The largest difference.
     pub max_error: f64,
+    /// The root of the mean square of the differences.
+    pub rms_error: f64,
     /// Whether the likeliest token is the same.
     pub same_top: bool,
     /// By how much the trusted row prefers its likeliest token to the one that the other row takes.
@@ -20,12 +22,13 @@ pub struct Likeness {
 /// Compares a row with one that is trusted, of the same length.
 #[must_use]
 pub fn likeness(row: &[f32], trusted: &[f32]) -> Likeness {
-    let (mut dot, mut one, mut other, mut max_error) = (0.0, 0.0, 0.0, 0f64);
+    let (mut dot, mut one, mut other, mut squares, mut max_error) = (0.0, 0.0, 0.0, 0.0, 0f64);
     for (&a, &b) in row.iter().zip(trusted) {
         let (a, b) = (f64::from(a), f64::from(b));
         dot += a * b;
         one += a * a;
         other += b * b;
+        squares += (a - b).powi(2);
         max_error = max_error.max((a - b).abs());
     }
     let (top, trusted_top) = (top(row), top(trusted));
@@ -33,7 +36,8 @@ pub fn likeness(row: &[f32], trusted: &[f32]) -> Likeness {
     let cosine =
         if one == 0.0 || other == 0.0 { f64::from(u8::from(one == other)) } else { dot / (one * other).sqrt() };
     let top_margin = f64::from(trusted[trusted_top]) - f64::from(trusted[top]);
-    Likeness { cosine, max_error, same_top: top == trusted_top, top_margin, finite }
+    let rms_error = (squares / row.len().max(1) as f64).sqrt();
+    Likeness { cosine, max_error, rms_error, same_top: top == trusted_top, top_margin, finite }
 }
 
 /// The index of the largest element, the first of several; not-a-number is never the largest.

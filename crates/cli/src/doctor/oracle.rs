@@ -14,6 +14,8 @@ const DIFFERENT: f64 = 0.98;
 const ODD: f64 = 0.999;
 /// A likeliest token that the trusted runtime prefers by less than this is a tie.
 const TIE: f64 = 0.05;
+/// So is one that it prefers by less than three deviations of what the difference of two logits is off by, which is √2 of one's.
+const NOISE: f64 = 3.0 * std::f64::consts::SQRT_2;
 /// Tokens that are compared with the interpreter at most.
 const PLAIN_TOKENS: usize = 4;
 /// No further token is begun after so long.
@@ -65,7 +67,7 @@ fn judged(with: &str, all: &[Likeness]) -> Said {
     let cosine = all.iter().map(|l| if l.cosine.is_nan() { -1.0 } else { l.cosine }).fold(1.0, f64::min);
     let max_error = all.iter().map(|l| l.max_error).fold(0.0, f64::max);
     let agreed = all.iter().filter(|l| l.same_top).count();
-    let only_ties = all.iter().all(|l| l.same_top || l.top_margin < TIE);
+    let only_ties = all.iter().all(|l| l.same_top || l.top_margin < TIE.max(NOISE * l.rms_error));
     let grade = match () {
         () if cosine < DIFFERENT => Grade::Fail,
         () if cosine < ODD || !only_ties => Grade::Warning,
@@ -86,11 +88,18 @@ mod tests {
 
     #[test]
     fn grades_are_by_angle_and_by_tokens_that_are_no_ties() {
-        let like =
-            |cosine, same_top, top_margin| Likeness { cosine, max_error: 0.1, same_top, top_margin, finite: true };
+        let like = |cosine, same_top, top_margin| Likeness {
+            cosine,
+            max_error: 0.1,
+            rms_error: 0.02,
+            same_top,
+            top_margin,
+            finite: true,
+        };
         let grade = |l| judged("it", &[like(1.0, true, 0.0), l]).grade;
         assert_eq!(grade(like(0.9995, true, 0.0)), Grade::Ok);
         assert_eq!(grade(like(0.9995, false, 0.01)), Grade::Ok, "a tie");
+        assert_eq!(grade(like(0.9995, false, 0.08)), Grade::Ok, "less than the noise");
         assert_eq!(grade(like(0.9995, false, 0.5)), Grade::Warning);
         assert_eq!(grade(like(0.99, true, 0.0)), Grade::Warning);
         assert_eq!(grade(like(0.9, true, 0.0)), Grade::Fail);
