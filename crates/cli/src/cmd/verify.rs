@@ -105,7 +105,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let decode = &runner.info().calls[0].function;
     let functions = models.iter().map(|model| model.function(Some(decode)).or_else(|| model.function(None)));
     let functions = functions.collect::<Option<Vec<_>>>().context("a planned function is in each package")?;
-    let function = functions[0];
     terminal::note("comparing weights");
     let weights = verify::weights(&functions, &source).map_err(anyhow::Error::msg)?;
 
@@ -143,7 +142,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let mut live = runner.copy_state(&state, position).map_err(failed)?.context("states of packages are copied")?;
         let half = match &mut half {
             Some(half) => half,
-            none => none.insert(PackageRunner::open(&path, &strict_options)?),
+            none => none.insert(PackageRunner::open(path, &strict_options)?),
         };
         let mut comparison = Comparison::default();
         for (position, (token, expected)) in (position..).zip(text[position..].iter().zip(&expected)) {
