@@ -14,6 +14,7 @@ pub mod licences;
 pub mod lint;
 pub mod ops;
 pub mod parity;
+pub mod quality;
 pub mod tidy;
 
 /// The root of the checkout.

@@ -80,6 +80,8 @@ enum Chore {
         #[arg(long)]
         checkpoint: Option<std::path::PathBuf>,
     },
+    /// Convert and verify a model in every way, and write what came out into docs/quality.md.
+    Quality(xtask::quality::Options),
     /// Measure what users feel, on this machine.
     #[command(subcommand)]
     Bench(Bench),
@@ -133,6 +135,10 @@ fn main() -> Result<ExitCode> {
             let each = start.elapsed().as_secs_f64() * 1e3 / report.positions.max(1) as f64;
             writeln!(out, "{report:#?}\n{each:.1} ms a token, loading included")?;
             report.errors(xtask::parity::Bounds { agree, kl })
+        }
+        Chore::Quality(options) => {
+            xtask::quality::measure(&options)?;
+            Vec::new()
         }
         Chore::Fuzz { seconds, target, first } => xtask::fuzz::all(target.as_deref(), seconds, first)?,
         Chore::FuzzChild { target, milliseconds, first, note } => {

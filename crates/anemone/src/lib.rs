@@ -81,6 +81,7 @@
 //! # Ok::<(), anemone::Error>(())
 //! ```
 
+pub mod calibrate;
 mod core_ml_runner;
 mod detokenizer;
 mod disk;

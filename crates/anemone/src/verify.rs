@@ -7,6 +7,7 @@ mod strict;
 mod weights;
 
 pub use agreement::{Agreement, Comparison, divergence};
+pub(crate) use reference::inputs;
 pub use reference::logits as reference_logits;
 pub use strict::{Strict, StrictError, strict};
 pub use weights::{WeightError, WeightReport, weights};

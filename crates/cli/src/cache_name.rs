@@ -50,6 +50,10 @@ fn suffix(options: &Options) -> String {
     if options.weights.name != Options::default().weights.name {
         text += &format!("-{}", options.weights.name);
     }
+    if !options.rules.is_empty() {
+        let digest = Sha256::digest(options.weights_name());
+        text += &digest.iter().take(3).fold("-rules".to_owned(), |text, byte| format!("{text}{byte:02x}"));
+    }
     if options.profile != Options::default().profile {
         text += &format!("-{}", options.profile);
     }
@@ -86,13 +90,19 @@ mod tests {
     fn names_tell_what_is_not_as_usual() {
         let usual = Options::default();
         assert_eq!(of_default("Tiny", &usual), "Tiny");
-        assert_eq!(of_default("Tiny", &Options { context: Some(DEFAULT_CONTEXT), ..usual }), "Tiny");
+        assert_eq!(of_default("Tiny", &Options { context: Some(DEFAULT_CONTEXT), ..usual.clone() }), "Tiny");
         let int8 = anemone_convert::quantize::find("int8").unwrap();
-        let other = Options { context: Some(512), weights: int8, prefill: Some(32), ..usual };
+        let other = Options { context: Some(512), weights: int8, prefill: Some(32), ..usual.clone() };
         assert_eq!(of_default("Tiny", &other), "Tiny-int8-context512-prefill32");
-        assert_eq!(of_default("Tiny", &Options { profile: anemone_convert::Profile::Ane, ..usual }), "Tiny-ane");
-        assert_eq!(of_default("Tiny", &Options { kv: anemone_convert::Kv::Io, ..usual }), "Tiny-io");
-        assert_eq!(of_default("Tiny", &Options { split: Split::Count(3), ..usual }), "Tiny-parts3");
+        assert_eq!(
+            of_default("Tiny", &Options { profile: anemone_convert::Profile::Ane, ..usual.clone() }),
+            "Tiny-ane"
+        );
+        assert_eq!(of_default("Tiny", &Options { kv: anemone_convert::Kv::Io, ..usual.clone() }), "Tiny-io");
+        assert_eq!(of_default("Tiny", &Options { split: Split::Count(3), ..usual.clone() }), "Tiny-parts3");
+        let rules = vec![anemone_convert::Rule::parse("mlp.*=int8").unwrap()];
+        let ruled = of_default("Tiny", &Options { rules, ..usual });
+        assert!(ruled.starts_with("Tiny-rules") && ruled.len() == 16, "{ruled}");
     }
 
     #[test]

@@ -186,7 +186,7 @@ impl Choice {
         if BundleManifest::read(&path).is_err() {
             let mut watch = Watch::default();
             watch.stop.clone_from(stop);
-            convert(&Source::open(checkpoint()?)?, &path, &self.shape, &watch, Use::Conversation)?;
+            convert(&Source::open(checkpoint()?)?, &path, &self.shape, None, &watch, Use::Conversation)?;
             let size = units::bytes(bytes_under(&path));
             terminal::note(&format!("  kept as {name}, {size}; `anemone models remove {name}` frees its room"));
         }
@@ -196,7 +196,7 @@ impl Choice {
     /// Refuses options that a converted model can no longer choose.
     fn check_shape(&self, path: &Path) -> Result<()> {
         let manifest = BundleManifest::read(path).ok();
-        let Shape { context, weights, prefill, profile, kv, parts, part_size } = &self.shape;
+        let Shape { context, weights, rules, prefill, profile, kv, parts, part_size } = &self.shape;
         let baked = |option: &str, asked: String, has: Option<String>| match has {
             Some(has) if has == asked => Ok(()),
             has => {
@@ -210,8 +210,10 @@ impl Choice {
         if let Some(n) = context {
             baked("--context", n.to_string(), manifest.as_ref().map(|m| m.context.to_string()))?;
         }
-        if let Some(scheme) = weights {
-            baked("--weights", scheme.name.to_owned(), manifest.as_ref().map(|m| m.weights.clone()))?;
+        if weights.is_some() || !rules.is_empty() {
+            let option = if weights.is_some() { "--weights" } else { "--rule" };
+            let asked = self.shape.options().weights_name();
+            baked(option, asked, manifest.as_ref().map(|m| m.weights.clone()))?;
         }
         if let Some(n) = prefill {
             let width = manifest.as_ref().and_then(|m| m.functions.get(anemone_convert::PREFILL));

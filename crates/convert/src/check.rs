@@ -10,7 +10,7 @@ use anemone_mil::stored::Stored;
 use rayon::prelude::*;
 
 use crate::error::{ConvertError, Result};
-use crate::quantize::{Form, Promise, Scheme, Watch};
+use crate::quantize::{Form, Promise, Recipe, Watch};
 use crate::source::{Source, Tensor};
 
 /// How near the weights of a package are to those of their source.
@@ -62,7 +62,7 @@ pub(crate) fn check(
     packages: &[PathBuf],
     function: &str,
     source: &Source,
-    scheme: &'static Scheme,
+    recipe: &Recipe,
     watch: &Watch,
 ) -> Result<Fidelity> {
     let models = packages.iter().map(|package| Ok(anemone_mil::load(package)?)).collect::<Result<Vec<_>>>()?;
@@ -79,7 +79,7 @@ pub(crate) fn check(
         }
         watch.check().map_err(|_| ConvertError::Stopped)?;
         let tensor = source.tensor(&name)?;
-        let form = if shape.len() == 2 { scheme.form(&tensor) } else { Form::Halves };
+        let form = if shape.len() == 2 { recipe.form(&tensor) } else { Form::Halves };
         // Tied weights may be in two of the packages.
         let measured = stored.iter().filter_map(|stored| find_and_compare(stored, &name, &tensor));
         let measured = measured.reduce(|a, b| if b.worst > a.worst || b.worst.is_nan() { b } else { a });
@@ -94,6 +94,10 @@ pub(crate) fn check(
                 let problem = format!("a weight of {name} is off by {} of the largest in its row", measured.worst);
                 return Err(internal(&problem));
             }
+            Promise::Near(share) if !measured.near(share) => {
+                let off = matrix.relative_error;
+                return Err(internal(&format!("the weights of {name} are off by {off} of their root mean square")));
+            }
             _ => {}
         }
         if shape.len() == 2 {
@@ -104,9 +108,9 @@ pub(crate) fn check(
 }
 
 /// How near a tensor is to what a function stores under its name; nothing if it stores nothing of its extents.
-pub(crate) fn measure(function: &Function, tensor: &Tensor, scheme: &'static Scheme) -> Option<MatrixFidelity> {
+pub(crate) fn measure(function: &Function, tensor: &Tensor, form: Form) -> Option<MatrixFidelity> {
     let measured = find_and_compare(&Stored::new(function), tensor.name(), tensor)?;
-    Some(measured.told(tensor, scheme.form(tensor)))
+    Some(measured.told(tensor, form))
 }
 
 /// Compares a tensor with what is stored under its name, whole or in parts of its rows; nothing if that has other extents.
@@ -188,6 +192,10 @@ impl Measured {
         self.worst_beyond_tiny <= share
     }
 
+    fn near(&self, share: f64) -> bool {
+        self.squares <= share * share * self.energy || !self.squares.is_nan() && self.worst_beyond_tiny == 0.0
+    }
+
     fn told(&self, tensor: &Tensor, form: Form) -> MatrixFidelity {
         MatrixFidelity {
             tensor: tensor.name().to_owned(),
@@ -231,5 +239,7 @@ mod tests {
         assert!(Measured::row(&[1e-8], &[0.0]).within(0.0), "no half float is nearer");
         assert!(!Measured::row(&[1.0], &[f32::NAN]).within(10.0));
         assert!(!Measured::row(&[0.0], &[0.5]).within(10.0));
+        assert!(m.near(0.15) && !m.near(0.1));
+        assert!(Measured::row(&[1e-8], &[0.0]).near(0.0) && !Measured::row(&[1.0], &[f32::NAN]).near(10.0));
     }
 }

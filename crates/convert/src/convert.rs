@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anemone_mil::Program;
@@ -12,11 +13,12 @@ use anemone_mil::model::{Metadata, Model};
 use anemone_package::bundle::{self, BundleManifest, PartInfo, SourceInfo, hex};
 use sha2::{Digest, Sha256};
 
+use crate::calibration::Calibration;
 use crate::check::{Fidelity, check};
 use crate::error::{ConvertError, Result};
 use crate::lint::{Finding, Os, Profile, lint};
 use crate::part::{Frame, GIVES, Kv, Part, TAKES};
-use crate::quantize::{Scheme, Shared, Watch, Weights};
+use crate::quantize::{Recipe, Rule, Scheme, Shared, Watch, Weights};
 use crate::source::{Format, Source};
 use crate::split::{Cut, Size, Split};
 use crate::staging::write_synced;
@@ -37,13 +39,15 @@ const SPECIFICATION: i32 = 9;
 const SPARE_DISK: u64 = 64 << 20;
 
 /// What a conversion should make.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Options {
     /// Positions of the cache, which is baked into the package. At most what the model was made for; [`DEFAULT_CONTEXT`] or
     /// the model's own if absent.
     pub context: Option<usize>,
     /// How weights are stored.
     pub weights: &'static Scheme,
+    /// Matrices that are stored otherwise: the last rule that matches counts.
+    pub rules: Vec<Rule>,
     /// Tokens per call of `prefill`, at least 2 and at most the context; [`DEFAULT_PREFILL`] or the context if absent.
     pub prefill: Option<usize>,
     /// The hardware that the package is meant for.
@@ -52,12 +56,38 @@ pub struct Options {
     pub kv: Kv,
     /// Into how many packages the model is put.
     pub split: Split,
+    /// What the layers read on a text: palettes are then made for it.
+    pub calibration: Option<Arc<Calibration>>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let weights = quantize::find("f16").expect("the list of schemes has f16");
-        Self { context: None, weights, prefill: None, profile: Profile::Portable, kv: Kv::State, split: Split::Auto }
+        Self {
+            context: None,
+            weights,
+            rules: Vec::new(),
+            prefill: None,
+            profile: Profile::Portable,
+            kv: Kv::State,
+            split: Split::Auto,
+            calibration: None,
+        }
+    }
+}
+
+impl Options {
+    /// How weights are stored, as packages say it: the scheme, and the rules behind it.
+    #[must_use]
+    pub fn weights_name(&self) -> String {
+        quantize::name(self.weights, &self.rules)
+    }
+
+    /// Whether something in it is made for a text, and whether it is little without one.
+    #[must_use]
+    pub fn calibrated(&self) -> (bool, bool) {
+        let all = || std::iter::once(self.weights).chain(self.rules.iter().map(Rule::scheme));
+        (all().any(quantize::calibrated), all().any(|scheme| ["lut4", "lut6"].contains(&scheme.name)))
     }
 }
 
@@ -82,11 +112,12 @@ pub struct Estimate {
 #[derive(Debug)]
 pub struct Conversion<'s> {
     source: &'s Source,
-    weights: &'static Scheme,
+    recipe: Recipe,
     prefill: usize,
     profile: Profile,
     kv: Kv,
     parts: Vec<Part>,
+    calibration: Option<Arc<Calibration>>,
     estimate: Estimate,
     tokenizer: Option<TokenizerFiles>,
     /// Tokens that no text becomes, since the model has no rows for them.
@@ -107,13 +138,15 @@ impl<'s> Conversion<'s> {
         if prefill < 2 || prefill > context {
             return problem("prefill", format!("{prefill}; expected 2 to {context}, the context of the package"));
         }
+        let recipe = Recipe { scheme: options.weights, rules: options.rules.clone(), tied: c.tie_embeddings };
+        recipe.check(source, options.profile)?;
         if options.kv == Kv::Io && options.profile == Profile::Gpu {
             let why = "the apps that packages for the GPU are made for know the cache as state alone";
             return problem("kv", format!("{}; expected state: {why}", options.kv));
         }
         let cut = Cut {
             source,
-            scheme: options.weights,
+            recipe: &recipe,
             profile: options.profile,
             kv: options.kv,
             widths: profile::widths(options.profile, prefill).into_values().collect(),
@@ -142,11 +175,12 @@ impl<'s> Conversion<'s> {
         };
         Ok(Self {
             source,
-            weights: options.weights,
+            recipe,
             prefill,
             profile: options.profile,
             kv: options.kv,
             parts,
+            calibration: options.calibration.clone(),
             estimate,
             tokenizer,
             unreachable,
@@ -201,7 +235,7 @@ impl<'s> Conversion<'s> {
     /// # Errors
     /// If a tensor cannot be read, or holds what cannot be stored.
     pub fn sample(&self) -> Result<Fidelity> {
-        crate::sample::sample(self.source, self.weights)
+        crate::sample::sample(self.source, &self.recipe)
     }
 
     /// Refuses weights that the profile's hardware does not compute with.
@@ -214,7 +248,7 @@ impl<'s> Conversion<'s> {
         match findings.iter().find(|finding| RULES.contains(&finding.rule.id)) {
             None => Ok(()),
             Some(finding) => {
-                let (name, rule) = (self.weights.name, finding.rule);
+                let (name, rule) = (self.recipe.name(), finding.rule);
                 let problem = format!("{name} is nothing for the Neural Engine: {} {}", rule.reason, rule.remedy);
                 Err(ConvertError::Options { option: "weights", problem })
             }
@@ -239,7 +273,7 @@ impl<'s> Conversion<'s> {
         let widths = profile::widths(self.profile, self.prefill);
         let function = widths.keys().next().expect("each profile has a function");
         watch.begin(2);
-        let fidelity = check(&packages, function, self.source, self.weights, watch)?;
+        let fidelity = check(&packages, function, self.source, &self.recipe, watch)?;
         staging::commit(staging, &manifest)?;
         Ok(fidelity)
     }
@@ -284,7 +318,7 @@ impl<'s> Conversion<'s> {
             version: if digests.len() == 1 { bundle::VERSION_OF_ONE } else { bundle::VERSION },
             name: self.source.name(),
             context: self.estimate.context,
-            weights: self.weights.name.to_owned(),
+            weights: self.recipe.name(),
             functions: profile::widths(self.profile, self.prefill),
             roles: profile::roles(self.profile, self.kv, c, self.estimate.context),
             source: SourceInfo {
@@ -323,7 +357,12 @@ impl<'s> Conversion<'s> {
     }
 
     fn model(&self, part: &Part, watch: &Watch, source_sha256: &str) -> Result<Model> {
-        let weights = Weights { scheme: self.weights, watch: watch.clone(), shared: Shared::default() };
+        let weights = Weights {
+            recipe: self.recipe.clone(),
+            watch: watch.clone(),
+            calibration: self.calibration.clone(),
+            shared: Shared::default(),
+        };
         let mut functions = BTreeMap::new();
         for (name, width) in profile::widths(self.profile, self.prefill) {
             let frame = Frame { width, context: self.estimate.context, part: part.clone(), kv: self.kv };
@@ -341,7 +380,7 @@ impl<'s> Conversion<'s> {
         }
         user_defined.extend([
             ("anemone.context", self.estimate.context.to_string()),
-            ("anemone.weights", self.weights.name.to_owned()),
+            ("anemone.weights", self.recipe.name()),
             ("anemone.architecture", c.family.name.to_owned()),
             ("anemone.source.sha256", source_sha256.to_owned()),
             ("anemone.version", env!("CARGO_PKG_VERSION").to_owned()),

@@ -3,6 +3,7 @@
 mod ane;
 mod arch;
 mod block;
+mod calibration;
 mod check;
 mod convert;
 pub mod dequantize;
@@ -20,12 +21,13 @@ mod split;
 mod staging;
 pub mod tokenizer;
 
+pub use calibration::Calibration;
 pub use check::{Fidelity, MatrixFidelity};
 pub use convert::{Conversion, DECODE, DEFAULT_CONTEXT, DEFAULT_PREFILL, Estimate, Options, PREFILL};
 pub use error::{ConvertError, Result};
 pub use lint::Profile;
 pub use part::Kv;
-pub use quantize::{SCHEMES, STEPS, Scheme, Watch};
+pub use quantize::{Rule, SCHEMES, STEPS, Scheme, Watch};
 pub use source::{Format, Source, Tensor};
 pub use split::Split;
 pub use tokenizer::{GenerationSettings, TokenizerFiles};

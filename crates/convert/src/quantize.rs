@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use anemone_mil::ValueId;
 
+use crate::calibration::Calibration;
 use crate::error::{ConvertError, Result};
 use crate::net::Net;
 use crate::source::Tensor;
@@ -15,9 +16,16 @@ mod carry;
 mod half_floats;
 mod int4;
 mod int8;
+mod lut;
+mod palette;
+mod rule;
 mod shared;
 
 use blocks::Blocks;
+use palette::Palette;
+pub(crate) use rule::Recipe;
+pub use rule::Rule;
+pub(crate) use rule::name;
 pub(crate) use shared::Shared;
 
 /// A way to store weights: its name, and the form that it chooses for a matrix.
@@ -36,6 +44,8 @@ pub(crate) enum Form {
     Halves,
     /// Integers with a scale for each block.
     Blocks(&'static Blocks),
+    /// Indices into tables.
+    Palette(&'static Palette),
 }
 
 /// How near the stored weights are to those of the source.
@@ -45,6 +55,8 @@ pub(crate) enum Promise {
     Exact,
     /// No further off than this share of the largest magnitude in the row.
     Within(f32),
+    /// Off by no more than this share of the weights, both as root mean squares of the matrix.
+    Near(f64),
 }
 
 impl std::fmt::Debug for Scheme {
@@ -54,8 +66,16 @@ impl std::fmt::Debug for Scheme {
 }
 
 /// Every way to store weights.
-pub static SCHEMES: &[Scheme] =
-    &[half_floats::SCHEME, int8::SCHEME, int4::SCHEME, int4::ASYMMETRIC_SCHEME, carry::SCHEME];
+pub static SCHEMES: &[Scheme] = &[
+    half_floats::SCHEME,
+    int8::SCHEME,
+    int4::SCHEME,
+    int4::ASYMMETRIC_SCHEME,
+    lut::LUT4,
+    lut::LUT6,
+    lut::LUT8,
+    carry::SCHEME,
+];
 
 /// The way named `name`.
 #[must_use]
@@ -63,14 +83,32 @@ pub fn find(name: &str) -> Option<&'static Scheme> {
     SCHEMES.iter().find(|s| s.name == name)
 }
 
-impl Scheme {
-    /// Bytes that a matrix takes in the package.
-    #[must_use]
-    pub fn bytes(&self, matrix: &Tensor) -> u64 {
-        self.form(matrix).bytes(matrix)
-    }
+/// Their names, for people.
+#[must_use]
+pub fn names() -> String {
+    SCHEMES.iter().map(|s| s.name).collect::<Vec<_>>().join(" or ")
+}
 
-    pub(crate) fn form(&self, matrix: &Tensor) -> Form {
+/// Whether a scheme uses what the layers of a model read on a text.
+pub(crate) fn calibrated(scheme: &Scheme) -> bool {
+    ["int4", "int4-asymmetric", "lut4", "lut6", "lut8"].contains(&scheme.name)
+}
+
+/// Whether it is a matrix from tokens or to logits, or a part of one.
+fn of_vocabulary(tensor: &Tensor) -> bool {
+    ["model.embed_tokens.weight", "lm_head.weight"].iter().any(|name| tensor.name().starts_with(name))
+}
+
+impl PartialEq for Scheme {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Scheme {}
+
+impl Scheme {
+    fn form(&self, matrix: &Tensor) -> Form {
         (self.choose)(matrix)
     }
 }
@@ -80,6 +118,7 @@ impl Form {
         match self {
             Form::Halves => 2 * matrix.len() as u64,
             Form::Blocks(blocks) => blocks.bytes(matrix),
+            Form::Palette(palette) => palette.bytes(matrix),
         }
     }
 
@@ -88,6 +127,7 @@ impl Form {
         match self {
             Form::Halves => "half floats",
             Form::Blocks(blocks) => blocks.name,
+            Form::Palette(palette) => palette.name,
         }
     }
 
@@ -95,6 +135,15 @@ impl Form {
         match self {
             Form::Halves => half_floats::promise(matrix),
             Form::Blocks(blocks) => blocks.promise,
+            Form::Palette(palette) => palette.promise,
+        }
+    }
+
+    /// Whether the Neural Engine computes with it.
+    pub(crate) fn for_engine(self) -> bool {
+        match self {
+            Form::Halves | Form::Palette(_) => true,
+            Form::Blocks(blocks) => blocks.block.is_none() && blocks.dtype.bits() == 8,
         }
     }
 }
@@ -102,17 +151,20 @@ impl Form {
 /// The weights of one conversion.
 #[derive(Debug, Clone)]
 pub(crate) struct Weights {
-    pub(crate) scheme: &'static Scheme,
+    pub(crate) recipe: Recipe,
     pub(crate) watch: Watch,
+    /// What the layers read, where that is known.
+    pub(crate) calibration: Option<Arc<Calibration>>,
     /// What makes the elements, shared by the functions of the package.
     pub(crate) shared: Shared,
 }
 
 impl Weights {
     pub(crate) fn add(&self, net: &mut Net<'_>, tensor: &Tensor) -> Result<ValueId> {
-        match self.scheme.form(tensor) {
+        match self.recipe.form(tensor) {
             Form::Halves => half_floats::add(net, tensor, self),
             Form::Blocks(blocks) => blocks.add(net, tensor, self),
+            Form::Palette(palette) => palette.add(net, tensor, self),
         }
     }
 }

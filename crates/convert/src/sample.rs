@@ -6,15 +6,15 @@ use crate::check::{Fidelity, MatrixFidelity, measure};
 use crate::error::{ConvertError, Result};
 use crate::net::Net;
 use crate::part::{Frame, Kv, Part};
-use crate::quantize::{Scheme, Shared, Watch, Weights};
+use crate::quantize::{Recipe, Shared, Watch, Weights};
 use crate::source::{Source, Tensor};
 
 /// Rows of each matrix that are looked at, in its middle.
 const ROWS: usize = 64;
 
-/// How near a sample of the weights of `source` would be to it if `scheme` stored them. Matrices whose rows cannot be taken by
+/// How near a sample of the weights of `source` would be to it if they were stored by `recipe`, without a text. Matrices whose rows cannot be taken by
 /// themselves (queries and keys of some GGUF files) are left out.
-pub(crate) fn sample(source: &Source, scheme: &'static Scheme) -> Result<Fidelity> {
+pub(crate) fn sample(source: &Source, recipe: &Recipe) -> Result<Fidelity> {
     let config = source.config();
     let mut fidelity = Fidelity::default();
     for (name, shape) in (config.family.tensors)(config) {
@@ -25,20 +25,25 @@ pub(crate) fn sample(source: &Source, scheme: &'static Scheme) -> Result<Fidelit
         let rows = tensor.rows();
         let start = (rows.saturating_sub(ROWS) / 2).next_multiple_of(ROWS).min(rows.saturating_sub(ROWS));
         if let Some(part) = tensor.of_rows(start..rows.min(start + ROWS)) {
-            fidelity.matrices.extend(one(source, scheme, &part)?);
+            fidelity.matrices.extend(one(source, recipe, &part)?);
         }
     }
     Ok(fidelity)
 }
 
-fn one(source: &Source, scheme: &'static Scheme, part: &Tensor) -> Result<Option<MatrixFidelity>> {
-    let weights = Weights { scheme, watch: Watch::default(), shared: Shared::default() };
+fn one(source: &Source, recipe: &Recipe, part: &Tensor) -> Result<Option<MatrixFidelity>> {
+    let weights = Weights {
+        recipe: recipe.clone(),
+        watch: Watch::default(),
+        calibration: None,
+        shared: Shared::default(),
+    };
     let frame = Frame { width: 1, context: 1, part: Part::whole(source.config()), kv: Kv::State };
     let mut net = Net::new(source, &weights, frame);
     let value = weights.add(&mut net, part)?;
     let mut function = net.f.finish(&[value]);
     make(&mut function).map_err(|e| ConvertError::Internal { problem: format!("{}: {e}", part.name()) })?;
-    Ok(measure(&function, part, scheme))
+    Ok(measure(&function, part, recipe.form(part)))
 }
 
 /// Makes the elements of all constants that are made when a package is written.

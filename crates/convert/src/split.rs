@@ -8,7 +8,7 @@ use crate::error::{ConvertError, Result};
 use crate::lint::{Look, MOST_BYTES, MOST_OPERATIONS, Os, Profile};
 use crate::part::{Frame, Kv, Part};
 use crate::profile;
-use crate::quantize::{Scheme, Shared, Watch, Weights};
+use crate::quantize::{Recipe, Shared, Watch, Weights};
 use crate::source::Source;
 
 /// Into how many packages a model is put.
@@ -26,7 +26,7 @@ pub enum Split {
 /// What a model is cut for.
 pub(crate) struct Cut<'s> {
     pub(crate) source: &'s Source,
-    pub(crate) scheme: &'static Scheme,
+    pub(crate) recipe: &'s Recipe,
     pub(crate) profile: Profile,
     pub(crate) kv: Kv,
     pub(crate) widths: Vec<usize>,
@@ -118,7 +118,7 @@ impl Cut<'_> {
                 _ if !inside => {}
                 [_, _] if config.tie_embeddings && name == "lm_head.weight" => {}
                 [_, _] => {
-                    size.bytes += self.scheme.bytes(&self.source.tensor(&name)?);
+                    size.bytes += self.recipe.bytes(&self.source.tensor(&name)?);
                     size.weights += n;
                 }
                 _ => size.bytes += 2 * n,
@@ -129,7 +129,12 @@ impl Cut<'_> {
 
     /// Operations of the longest function of a part.
     fn operations(&self, part: &Part) -> Result<usize> {
-        let weights = Weights { scheme: self.scheme, watch: Watch::default(), shared: Shared::default() };
+        let weights = Weights {
+            recipe: self.recipe.clone(),
+            watch: Watch::default(),
+            calibration: None,
+            shared: Shared::default(),
+        };
         let mut most = 0;
         for &width in &self.widths {
             let frame = Frame { width, context: self.context, part: part.clone(), kv: self.kv };

@@ -1,8 +1,11 @@
 //! What a checkpoint computes, by the plain formulas in single floats: nothing of the packages' programs and kernels is used.
 
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use anemone_convert::source::config::{Config, Rope};
 use anemone_convert::source::family::{Activation, QkNorm};
-use anemone_convert::{ConvertError, Source};
+use anemone_convert::{Calibration, ConvertError, Source};
 use rayon::prelude::*;
 
 /// Rows of a matrix that are decoded and multiplied together.
@@ -19,7 +22,7 @@ const ROWS: usize = 64;
 /// # Panics
 /// If a token is none of the vocabulary.
 pub fn logits(source: &Source, tokens: &[u32], context: usize, from: usize) -> Result<Vec<Vec<f32>>, ConvertError> {
-    let model = Forward { source, c: source.config(), context };
+    let model = Forward { source, c: source.config(), context, notes: None };
     let mut x = model.embedding(tokens)?;
     for layer in 0..model.c.layers {
         model.layer(&mut x, layer)?;
@@ -34,10 +37,62 @@ pub fn logits(source: &Source, tokens: &[u32], context: usize, from: usize) -> R
     Ok(logits.chunks_exact(c.vocab_size).map(<[f32]>::to_vec).collect())
 }
 
+/// What the linear layers of a model read on `tokens`, that to logits included.
+///
+/// # Errors
+/// If a tensor cannot be read, or `stop` says so.
+///
+/// # Panics
+/// If a token is none of the vocabulary.
+pub(crate) fn inputs(source: &Source, tokens: &[u32], stop: &AtomicBool) -> Result<Calibration, ConvertError> {
+    let notes = Mutex::new(Notes::default());
+    let model = Forward { source, c: source.config(), context: source.config().context_length, notes: Some(&notes) };
+    let mut x = model.embedding(tokens)?;
+    for layer in 0..model.c.layers {
+        if stop.load(Ordering::Relaxed) {
+            return Err(ConvertError::Stopped);
+        }
+        model.layer(&mut x, layer)?;
+    }
+    let normed = model.norm(&x, "model.norm", model.c.hidden_size, model.c.residual_scale)?;
+    let mut notes = notes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    // Tied weights have the name of the embedding, whose rows are read as they are.
+    notes.add(source.tensor("lm_head.weight")?.name().to_owned(), model.c.hidden_size, &normed);
+    notes.settle();
+    Ok(std::mem::take(&mut notes.calibration))
+}
+
+/// Gathers what layers read. Several that follow each other read the same.
+#[derive(Default)]
+struct Notes {
+    calibration: Calibration,
+    weights: Vec<String>,
+    columns: usize,
+    values: Vec<f32>,
+}
+
+impl Notes {
+    fn add(&mut self, weight: String, columns: usize, values: &[f32]) {
+        if self.values != values {
+            self.settle();
+            self.columns = columns;
+            values.clone_into(&mut self.values);
+        }
+        self.weights.push(weight);
+    }
+
+    fn settle(&mut self) {
+        if !self.weights.is_empty() {
+            self.calibration.add(&std::mem::take(&mut self.weights), self.columns, &self.values);
+        }
+    }
+}
+
 struct Forward<'s> {
     source: &'s Source,
     c: &'s Config,
     context: usize,
+    notes: Option<&'s Mutex<Notes>>,
 }
 
 impl Forward<'_> {
@@ -165,7 +220,12 @@ impl Forward<'_> {
             true => Some(self.source.tensor(&format!("{tensor}.bias"))?.decode()),
             false => None,
         };
-        self.product(x, &format!("{tensor}.weight"), bias.as_deref())
+        let weight = format!("{tensor}.weight");
+        if let Some(notes) = self.notes {
+            let columns = self.source.tensor(&weight)?.row_len();
+            notes.lock().unwrap_or_else(std::sync::PoisonError::into_inner).add(weight.clone(), columns, x);
+        }
+        self.product(x, &weight, bias.as_deref())
     }
 
     /// `x · weightᵀ + bias`.

@@ -3,14 +3,17 @@
 mod plan;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use anemone::calibrate::{TEXT, calibrate};
 use anemone_cli::acquire::{Terminal, by_id};
 use anemone_cli::{numbers, units};
 use anemone_convert::lint::Os;
 use anemone_convert::{
-    Conversion, DEFAULT_CONTEXT, Fidelity, Format, Kv, Options, Profile, SCHEMES, STEPS, Scheme, Source, Split, Watch,
+    Conversion, DEFAULT_CONTEXT, Fidelity, Format, Kv, Options, Profile, Rule, STEPS, Scheme, Source, Split, Watch,
+    quantize,
 };
 use anemone_package::bundle;
 use anyhow::{Context, Result, bail};
@@ -27,7 +30,8 @@ use crate::{interrupt, terminal};
   anemone convert SmolLM2-135M-Instruct.Q8_0.gguf -o smollm2/
   anemone convert Llama-3.2-1B-Instruct/ -o llama/ --context 8192 --weights int8
   anemone convert hf:HuggingFaceTB/SmolLM2-360M-Instruct -o smollm2-360m/
-  anemone convert SmolLM2-135M-Instruct.Q8_0.gguf -o smollm2-ane/ --profile ane --weights int8
+  anemone convert SmolLM2-135M-Instruct.Q8_0.gguf -o smollm2-ane/ --profile ane --weights lut6
+  anemone convert SmolLM2-135M-Instruct.Q8_0.gguf -o smollm2/ --weights int4 --rule 'layers.0=int8' --rule 'lm_head=f16'
   anemone convert Llama-3.2-1B-Instruct/ --plan --weights int4         what it would make; nothing is written
   anemone convert Llama-3.2-1B-Instruct/ -o mine/ --lora my-adapter/   with a LoRA adapter merged in
   anemone chat smollm2/
@@ -56,6 +60,10 @@ pub(crate) struct Arguments {
     /// Print the plan as JSON
     #[arg(long, requires = "plan")]
     json: bool,
+    /// A text of the kind that the model will meet: palettes and int4 are made so that the model computes nearly the same on
+    /// it. lut4 and lut6 take a text of our own if none is given
+    #[arg(long, value_name = "TEXT")]
+    calibrate: Option<PathBuf>,
 }
 
 /// What a conversion can choose.
@@ -65,10 +73,14 @@ pub(crate) struct Shape {
     /// was made for if that is less]; 8k is 8192
     #[arg(long, value_name = "N", value_parser = numbers::tokens, allow_negative_numbers = true)]
     pub(crate) context: Option<usize>,
-    /// How weights are stored: f16, int8, int4, int4-asymmetric, or keep, which takes the blocks of a GGUF file over as
-    /// they are [default: f16]
+    /// How weights are stored: f16, int8, int4, int4-asymmetric, lut4, lut6, lut8 (palettes), or keep, which takes the
+    /// blocks of a GGUF file over as they are [default: f16]
     #[arg(long, value_name = "SCHEME", value_parser = scheme)]
     pub(crate) weights: Option<&'static Scheme>,
+    /// Store matrices otherwise whose names match, as in lm_head=int8, down_proj=lut6 or layers.1?=f16; * and ? are
+    /// wildcards, and the last rule that matches counts. May be given several times
+    #[arg(long = "rule", value_name = "PATTERN=SCHEME", value_parser = Rule::parse)]
+    pub(crate) rules: Vec<Rule>,
     /// Tokens per call of the function `prefill` [default: 64, or the context if that is less]
     #[arg(long, value_name = "N", value_parser = numbers::tokens, allow_negative_numbers = true)]
     pub(crate) prefill: Option<usize>,
@@ -90,8 +102,7 @@ pub(crate) struct Shape {
 }
 
 fn scheme(name: &str) -> Result<&'static Scheme, String> {
-    let all: Vec<&str> = SCHEMES.iter().map(|s| s.name).collect();
-    anemone_convert::quantize::find(&name.to_ascii_lowercase()).ok_or_else(|| format!("expected {}", all.join(" or ")))
+    quantize::find(&name.to_ascii_lowercase()).ok_or_else(|| format!("expected {}", quantize::names()))
 }
 
 impl Shape {
@@ -101,6 +112,7 @@ impl Shape {
         Options {
             context: self.context,
             weights: self.weights.unwrap_or(default.weights),
+            rules: self.rules.clone(),
             prefill: self.prefill,
             profile: self.profile.unwrap_or(default.profile),
             kv: self.kv.unwrap_or(default.kv),
@@ -109,6 +121,7 @@ impl Shape {
                 (None, Some(megabytes)) => Split::Bytes(u64::from(megabytes) * 1_000_000),
                 (None, None) => default.split,
             },
+            calibration: None,
         }
     }
 }
@@ -135,7 +148,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let options = arguments.options.options();
         return plan::show(&source, &Conversion::new(&source, &options)?, &options, arguments.json);
     };
-    convert(&source, output, &arguments.options, &watch, Use::Any)?;
+    let text = arguments.calibrate.as_deref();
+    convert(&source, output, &arguments.options, text, &watch, Use::Any)?;
     let out = output.display();
     let speaks = output.join(bundle::TOKENIZER).is_file();
     let command = if speaks { "chat" } else { "inspect" };
@@ -152,7 +166,16 @@ pub(crate) enum Use {
 }
 
 /// Converts a checkpoint into `folder`, saying what it costs before and how far it is meanwhile.
-pub(crate) fn convert(source: &Source, folder: &Path, shape: &Shape, watch: &Watch, purpose: Use) -> Result<()> {
+///
+/// `text` is the file to calibrate with.
+pub(crate) fn convert(
+    source: &Source,
+    folder: &Path,
+    shape: &Shape,
+    text: Option<&Path>,
+    watch: &Watch,
+    purpose: Use,
+) -> Result<()> {
     let path = source.path();
     if purpose == Use::Conversation && !source.has_tokenizer() {
         bail!(
@@ -161,7 +184,14 @@ pub(crate) fn convert(source: &Source, folder: &Path, shape: &Shape, watch: &Wat
             path.display()
         );
     }
-    let options = shape.options();
+    let mut options = shape.options();
+    let text = calibration_text(source, &options, text)?;
+    // What does not fit is said before the text is read.
+    Conversion::new(source, &options)?;
+    if let Some(text) = text {
+        terminal::note("  reading a text, to tell which weights matter");
+        options.calibration = Some(Arc::new(calibrate(source, &text, &watch.stop)?));
+    }
     let conversion = Conversion::new(source, &options)?;
     let estimate = conversion.estimate();
     let format = match source.format() {
@@ -184,7 +214,7 @@ pub(crate) fn convert(source: &Source, folder: &Path, shape: &Shape, watch: &Wat
     terminal::note(&format!(
         "  package  about {} with {} weights{parts}{disk}",
         units::bytes(estimate.weight_bytes),
-        options.weights.name
+        options.weights_name()
     ));
     let findings = conversion.lint(Os::Ios18)?;
     let mut rules: Vec<&str> = findings.iter().map(|finding| finding.rule.id).collect();
@@ -213,6 +243,21 @@ pub(crate) fn convert(source: &Source, folder: &Path, shape: &Shape, watch: &Wat
     faithful(&fidelity).iter().for_each(|line| terminal::note(line));
     terminal::note(&format!("  done in {:.1} s", begin.elapsed().as_secs_f64()));
     Ok(())
+}
+
+/// The text to calibrate with, if there is a use for one.
+fn calibration_text(source: &Source, options: &Options, given: Option<&Path>) -> Result<Option<String>> {
+    let (useful, needed) = options.calibrated();
+    match given {
+        Some(path) if useful => {
+            Ok(Some(std::fs::read_to_string(path).with_context(|| format!("--calibrate {}", path.display()))?))
+        }
+        Some(_) => bail!(
+            "--calibrate: {} is the same for every text; palettes (lut4, lut6, lut8) and int4 are made for one",
+            options.weights_name()
+        ),
+        None => Ok((needed && source.has_tokenizer()).then(|| TEXT.to_owned())),
+    }
 }
 
 /// What became of the weights: one line for each form, then the least faithful matrices.

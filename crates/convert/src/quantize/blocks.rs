@@ -12,7 +12,8 @@ use anemone_mil::types::{DType, StaticType};
 use half::f16;
 use rayon::prelude::*;
 
-use super::{PIECE, Promise, Watch, Weights};
+use super::{PIECE, Promise, Watch, Weights, check_finite, int4, unrepresentable};
+use crate::calibration::{Calibration, Feedback};
 use crate::error::Result;
 use crate::net::Net;
 use crate::source::Tensor;
@@ -31,6 +32,24 @@ pub(crate) struct Blocks {
     pub(super) promise: Promise,
     /// Encodes one row.
     pub(super) encode: fn(&mut Row<'_>) -> io::Result<()>,
+}
+
+/// What the weights of a block are rounded to: `scale · level`, the integers being `level + offset`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Grid {
+    pub(super) scale: f16,
+    /// The scale that tells the level of a weight, near the other.
+    pub(super) first: f32,
+    pub(super) offset: f32,
+    /// The lowest and the highest level.
+    pub(super) range: (f32, f32),
+}
+
+impl Grid {
+    /// That of a block of zeros.
+    pub(super) const fn none(offset: f32, range: (f32, f32)) -> Self {
+        Self { scale: f16::MIN_POSITIVE_SUBNORMAL, first: 0.0, offset, range }
+    }
 }
 
 /// One row to encode, and room for what it becomes.
@@ -80,6 +99,7 @@ impl Blocks {
             blocks: self,
             tensor: tensor.clone(),
             watch: weights.watch.clone(),
+            calibration: weights.calibration.clone().filter(|_| int4::grid(self).is_some()),
             rest: Mutex::default(),
         });
         let part = |net: &mut Net<'_>, suffix: &str, dtype: DType, shape: &[usize], part: Part| -> ValueId {
@@ -104,6 +124,7 @@ struct Maker {
     blocks: &'static Blocks,
     tensor: Tensor,
     watch: Watch,
+    calibration: Option<Arc<Calibration>>,
     /// Scales and offsets that the making of the integers gave, until they are asked for.
     rest: Mutex<[Option<Vec<u8>>; 2]>,
 }
@@ -146,7 +167,10 @@ impl Maker {
         let (bits, per_row) = (self.blocks.dtype.bits(), self.blocks.per_row(&self.tensor));
         assert!((bits * columns).is_multiple_of(8), "{}: rows of whole bytes", self.tensor.name());
         let row_bytes = bits * columns / 8;
-        let per_piece = (PIECE / columns.max(1)).clamp(1, rows.max(1));
+        let feedback = self.calibration.as_ref().and_then(|c| c.feedback(self.tensor.name(), columns));
+        // Rounding that makes up for itself takes four rows at a time.
+        let together = if feedback.is_some() { 4 } else { 1 };
+        let per_piece = (PIECE / columns.max(1)).clamp(1, rows.max(1)).next_multiple_of(together);
         let mut bytes = vec![0; per_piece * row_bytes];
         let mut scales = vec![f16::ZERO; rows * per_row];
         let mut offsets = vec![f16::ZERO; rows * per_row];
@@ -155,13 +179,16 @@ impl Maker {
             let n = per_piece.min(rows - start);
             let places = start * per_row..(start + n) * per_row;
             bytes[..n * row_bytes]
-                .par_chunks_mut(row_bytes.max(1))
-                .zip(scales[places.clone()].par_chunks_mut(per_row.max(1)))
-                .zip(offsets[places].par_chunks_mut(per_row.max(1)))
+                .par_chunks_mut((together * row_bytes).max(1))
+                .zip(scales[places.clone()].par_chunks_mut((together * per_row).max(1)))
+                .zip(offsets[places].par_chunks_mut((together * per_row).max(1)))
                 .enumerate()
                 .try_for_each_init(
                     || self.scratch(columns, per_row),
-                    |room, (i, ((bytes, scales), offsets))| self.row(room, start + i, bytes, scales, offsets),
+                    |room, (i, ((bytes, scales), offsets))| match &feedback {
+                        None => self.row(room, start + i, bytes, scales, offsets),
+                        Some(feedback) => self.rows(feedback, start + together * i, bytes, scales, offsets),
+                    },
                 )?;
             if let Some(sink) = &mut sink {
                 sink(&bytes[..n * row_bytes])?;
@@ -194,11 +221,54 @@ impl Maker {
         (self.blocks.encode)(&mut encoded)?;
         scales.copy_from_slice(s);
         offsets.copy_from_slice(o);
+        self.pack(q, bytes);
+        Ok(())
+    }
+
+    fn pack(&self, q: &[u8], bytes: &mut [u8]) {
         if self.blocks.dtype.bits() == 8 {
             bytes.copy_from_slice(q);
         } else {
             bytes.iter_mut().zip(q.as_chunks::<2>().0).for_each(|(b, [low, high])| *b = low & 15 | high << 4);
         }
+    }
+
+    /// Up to four rows, whose errors are made up for by the columns after them.
+    fn rows(
+        &self,
+        feedback: &Feedback,
+        first: usize,
+        bytes: &mut [u8],
+        scales: &mut [f16],
+        offsets: &mut [f16],
+    ) -> io::Result<()> {
+        let (columns, per_row) = (self.tensor.row_len(), self.blocks.per_row(&self.tensor));
+        let (rows, block) = (scales.len() / per_row, columns / per_row);
+        let find = int4::grid(self.blocks).expect("rows are rounded together where there are grids");
+        let mut values = vec![0.0; rows * columns];
+        self.tensor.decode_rows(first..first + rows, &mut values);
+        check_finite(self.tensor.name(), &values)?;
+        let counts: Vec<f32> = feedback.importance.iter().map(|v| v + 0.01).collect();
+        let mut grids = Vec::with_capacity(scales.len());
+        for (i, values) in values.chunks_exact(block).enumerate() {
+            let grid = find(values, &counts[i % per_row * block..][..block]);
+            if !grid.scale.is_finite() {
+                return Err(unrepresentable(self.tensor.name(), values[0]));
+            }
+            (scales[i], offsets[i]) = (grid.scale, f16::from_f32(grid.offset));
+            grids.push(grid);
+        }
+        let weight = |row: usize, column: usize| if row < rows { values[row * columns + column] } else { 0.0 };
+        let beside: Vec<_> = (0..columns).map(|c| std::array::from_fn(|row| weight(row, c))).collect();
+        let mut q = vec![0; rows * columns];
+        feedback.round(&beside, |column, row, wanted| {
+            let Some(grid) = grids.get(row * per_row + column / block) else { return 0.0 };
+            let scale = grid.scale.to_f32();
+            let level = (wanted / scale).round_ties_even().clamp(grid.range.0, grid.range.1);
+            q[row * columns + column] = (level + grid.offset) as i8 as u8;
+            scale * level
+        });
+        self.pack(&q, bytes);
         Ok(())
     }
 

@@ -188,6 +188,7 @@ mod tests {
                     Promise::Within(share) => {
                         assert!((found - v).abs() <= share * top, "{name} row {row} column {i}: {found} for {v}");
                     }
+                    Promise::Near(_) => panic!("{name}: blocks promise more"),
                 }
             }
         }

@@ -10,8 +10,8 @@ use std::io;
 use anemone_mil::types::DType;
 use half::f16;
 
-use super::blocks::{Blocks, Row};
-use super::{Form, Promise, Scheme, check_finite, int8};
+use super::blocks::{Blocks, Grid, Row};
+use super::{Form, Promise, Scheme, check_finite, int8, of_vocabulary};
 use crate::source::Tensor;
 
 pub(super) const SCHEME: Scheme = Scheme {
@@ -26,12 +26,9 @@ pub(super) const ASYMMETRIC_SCHEME: Scheme = Scheme {
     choose: |t| fit(t, [&ASYMMETRIC, &ASYMMETRIC_16]),
 };
 
-/// The matrices from tokens and to logits.
-const VOCABULARY: [&str; 2] = ["model.embed_tokens.weight", "lm_head.weight"];
-
 /// The widest block that divides the rows; eight bits for rows that none divides, and for the vocabulary.
 fn fit(tensor: &Tensor, all: [&'static Blocks; 2]) -> Form {
-    if VOCABULARY.contains(&tensor.name()) {
+    if of_vocabulary(tensor) {
         return Form::Blocks(&int8::ROWS);
     }
     let divides = |b: &&&'static Blocks| b.block.is_some_and(|n| tensor.row_len().is_multiple_of(n));
@@ -60,17 +57,30 @@ static ASYMMETRIC: Blocks = Blocks {
 static ASYMMETRIC_16: Blocks =
     Blocks { name: "4-bit integers with offsets in blocks of 16", block: Some(16), ..ASYMMETRIC };
 
-/// Encodes each block of a row: `encode(values, integers) -> (scale, offset)`.
-fn each(row: &mut Row<'_>, encode: fn(&[f32], &mut [u8]) -> (f16, f16)) -> io::Result<()> {
+/// How the grids of such blocks are found, if it is these that they are: a matrix of them can be rounded so that errors make up
+/// for each other.
+pub(super) fn grid(blocks: &Blocks) -> Option<fn(&[f32], &[f32]) -> Grid> {
+    match blocks.dtype {
+        DType::I4 if blocks.promise == WITHIN => Some(symmetric),
+        DType::U4 if blocks.promise == WITHIN => Some(asymmetric),
+        _ => None,
+    }
+}
+
+/// Encodes each block of a row on the grid that `find` gives.
+fn each(row: &mut Row<'_>, find: fn(&[f32], &[f32]) -> Grid) -> io::Result<()> {
     row.decode();
     check_finite(row.tensor.name(), row.values)?;
     let block = row.values.len() / row.scales.len().max(1);
+    let alike = [1.0; 32];
     let places = row.scales.iter_mut().zip(&mut *row.offsets);
     for ((values, q), (scale, offset)) in row.values.chunks(block).zip(row.q.chunks_mut(block)).zip(places) {
-        (*scale, *offset) = encode(values, q);
-        if !scale.is_finite() {
+        let grid = find(values, &alike[..values.len()]);
+        if !grid.scale.is_finite() {
             return Err(super::unrepresentable(row.tensor.name(), largest(values)));
         }
+        (*scale, *offset) = (grid.scale, f16::from_f32(grid.offset));
+        write(values, q, &grid);
     }
     Ok(())
 }
@@ -86,48 +96,46 @@ const TINY: f32 = 1e-30;
 /// What the largest element is divided by to give a scale.
 const DIVISORS: [f32; 10] = [-9.0, -8.5, -8.0, -7.6, -7.2, -6.8, 7.8, 7.4, 7.0, 6.6];
 
-fn symmetric(values: &[f32], q: &mut [u8]) -> (f16, f16) {
+/// The best grid for a block whose weights count so much each.
+fn symmetric(values: &[f32], counts: &[f32]) -> Grid {
     let top = largest(values);
-    let mut best = (f32::INFINITY, f16::MIN_POSITIVE_SUBNORMAL, 0.0);
+    let mut best = (f32::INFINITY, Grid::none(0.0, (-8.0, 7.0)));
     for divisor in DIVISORS {
-        let first = top / divisor;
-        if first.abs() < TINY {
-            continue;
-        }
-        let scale = refined(values, first, (-8.0, 7.0));
-        let error = error(values, scale.to_f32(), first, (-8.0, 7.0));
-        if error < best.0 {
-            best = (error, scale, first);
-        }
+        best = nearer(best, values, counts, top / divisor, 0.0, (-8.0, 7.0));
     }
-    let (_, scale, first) = best;
-    write(values, q, first, 0.0, (-8.0, 7.0));
-    (scale, f16::ZERO)
+    best.1
+}
+
+/// The better of `best` and the grid that `first` leads to.
+fn nearer(
+    best: (f32, Grid),
+    values: &[f32],
+    counts: &[f32],
+    first: f32,
+    offset: f32,
+    range: (f32, f32),
+) -> (f32, Grid) {
+    if first.abs() < TINY {
+        return best;
+    }
+    let scale = refined(values, counts, first, range);
+    let error = error(values, counts, scale.to_f32(), first, range);
+    if error < best.0 { (error, Grid { scale, first, offset, range }) } else { best }
 }
 
 /// By how much the range of a block is shrunk to give a scale.
 const SHRINKS: [f32; 5] = [1.0, 0.95, 0.9, 0.85, 0.8];
 
-fn asymmetric(values: &[f32], q: &mut [u8]) -> (f16, f16) {
+fn asymmetric(values: &[f32], counts: &[f32]) -> Grid {
     let low = values.iter().fold(0f32, |m, &v| m.min(v));
     let high = values.iter().fold(0f32, |m, &v| m.max(v));
-    let mut best = (f32::INFINITY, f16::MIN_POSITIVE_SUBNORMAL, 0.0, 0.0);
+    let mut best = (f32::INFINITY, Grid::none(0.0, (0.0, 15.0)));
     for shrink in SHRINKS {
         let first = (high - low) * shrink / 15.0;
-        if first.abs() < TINY {
-            continue;
-        }
-        let offset = nearest(-low * shrink / first).clamp(0.0, 15.0);
-        let range = (-offset, 15.0 - offset);
-        let scale = refined(values, first, range);
-        let error = error(values, scale.to_f32(), first, range);
-        if error < best.0 {
-            best = (error, scale, first, offset);
-        }
+        let offset = if first.abs() < TINY { 0.0 } else { nearest(-low * shrink / first).clamp(0.0, 15.0) };
+        best = nearer(best, values, counts, first, offset, (-offset, 15.0 - offset));
     }
-    let (_, scale, first, offset) = best;
-    write(values, q, first, offset, (-offset, 15.0 - offset));
-    (scale, f16::from_f32(offset))
+    best.1
 }
 
 /// The nearest whole number, ties to even, of what is small: by an addition that leaves no room for fractions.
@@ -142,28 +150,28 @@ fn level(v: f32, inverse: f32, (low, high): (f32, f32)) -> f32 {
 }
 
 /// The scale for which the integers that `first` gives are nearest to the weights.
-fn refined(values: &[f32], first: f32, range: (f32, f32)) -> f16 {
+fn refined(values: &[f32], counts: &[f32], first: f32, range: (f32, f32)) -> f16 {
     let inverse = 1.0 / first;
     let (mut xq, mut qq) = (0.0, 0.0);
-    for &v in values {
+    for (&v, count) in values.iter().zip(counts) {
         let q = level(v, inverse, range);
-        xq += v * q;
-        qq += q * q;
+        xq += count * v * q;
+        qq += count * q * q;
     }
     let scale = f16::from_f32(if qq > 0.0 { xq / qq } else { first });
     if scale == f16::ZERO { f16::MIN_POSITIVE_SUBNORMAL } else { scale }
 }
 
-fn error(values: &[f32], scale: f32, first: f32, range: (f32, f32)) -> f32 {
+fn error(values: &[f32], counts: &[f32], scale: f32, first: f32, range: (f32, f32)) -> f32 {
     let inverse = 1.0 / first;
     let off = |v: f32| v - scale * level(v, inverse, range);
-    values.iter().fold(0.0, |sum, &v| sum + off(v) * off(v))
+    values.iter().zip(counts).fold(0.0, |sum, (&v, count)| sum + count * off(v) * off(v))
 }
 
-fn write(values: &[f32], q: &mut [u8], first: f32, offset: f32, range: (f32, f32)) {
-    let inverse = if first == 0.0 { 0.0 } else { 1.0 / first };
+fn write(values: &[f32], q: &mut [u8], grid: &Grid) {
+    let inverse = if grid.first == 0.0 { 0.0 } else { 1.0 / grid.first };
     for (&v, q) in values.iter().zip(q) {
-        *q = (level(v, inverse, range) + offset) as i8 as u8;
+        *q = (level(v, inverse, grid.range) + grid.offset) as i8 as u8;
     }
 }
 
@@ -183,9 +191,11 @@ mod tests {
         (0..n).map(|_| (0..4).map(|_| one()).sum()).collect()
     }
 
-    fn decoded(values: &[f32], encode: fn(&[f32], &mut [u8]) -> (f16, f16), signed: bool) -> Vec<f32> {
+    fn decoded(values: &[f32], find: fn(&[f32], &[f32]) -> Grid, signed: bool) -> Vec<f32> {
         let mut q = vec![0; values.len()];
-        let (scale, offset) = encode(values, &mut q);
+        let grid = find(values, &vec![1.0; values.len()]);
+        write(values, &mut q, &grid);
+        let (scale, offset) = (grid.scale, f16::from_f32(grid.offset));
         let whole = |q: u8| if signed { f32::from(q as i8) } else { f32::from(q) };
         for &q in &q {
             let range = if signed { -8.0..=7.0 } else { 0.0..=15.0 };
@@ -215,7 +225,7 @@ mod tests {
 
     #[test]
     fn zeros_tiny_and_lone_weights() {
-        for (encode, signed) in [(symmetric as fn(&[f32], &mut [u8]) -> _, true), (asymmetric, false)] {
+        for (encode, signed) in [(symmetric as fn(&[f32], &[f32]) -> _, true), (asymmetric, false)] {
             assert_eq!(decoded(&[0.0; 32], encode, signed), [0.0; 32]);
             assert!(decoded(&[1e-9; 32], encode, signed).iter().all(|v| v.abs() < 1e-6));
             for lone in [3.0, -3.0] {

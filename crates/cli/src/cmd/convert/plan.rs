@@ -59,7 +59,7 @@ fn text(
         "{name} ({}), profile {}, {} weights",
         source.architecture().name,
         options.profile,
-        options.weights.name
+        options.weights_name()
     )?;
     for note in conversion.notes() {
         writeln!(out, "  note     {}", terminal::printable(&note))?;
@@ -111,7 +111,7 @@ fn object(
         "model": source.name(),
         "architecture": source.architecture().name,
         "profile": options.profile.name(),
-        "weights": options.weights.name,
+        "weights": options.weights_name(),
         "adapter": source.lora().map(|(_, about)| about),
         "context": estimate.context,
         "trained_context": estimate.trained_context,
