@@ -138,8 +138,13 @@ impl<'s> Conversion<'s> {
         if prefill < 2 || prefill > context {
             return problem("prefill", format!("{prefill}; expected 2 to {context}, the context of the package"));
         }
-        let recipe = Recipe { scheme: options.weights, rules: options.rules.clone(), tied: c.tie_embeddings };
-        recipe.check(source, options.profile)?;
+        let recipe = Recipe {
+            scheme: options.weights,
+            rules: options.rules.clone(),
+            tied: c.tie_embeddings,
+            engine: options.profile == Profile::Ane,
+        };
+        recipe.check(source)?;
         if options.kv == Kv::Io && options.profile == Profile::Gpu {
             let why = "the apps that packages for the GPU are made for know the cache as state alone";
             return problem("kv", format!("{}; expected state: {why}", options.kv));

@@ -29,6 +29,8 @@ pub(crate) struct Blocks {
     pub(super) block: Option<usize>,
     /// The type of the offsets, if there are any: half floats, or that of the integers.
     pub(super) offset: Option<DType>,
+    /// What is written in its place for the Neural Engine, which takes no blocks.
+    pub(super) on_engine: Option<&'static Blocks>,
     pub(super) promise: Promise,
     /// Encodes one row.
     pub(super) encode: fn(&mut Row<'_>) -> io::Result<()>,

@@ -50,6 +50,7 @@ static Q8_0: Blocks = Blocks {
     dtype: DType::I8,
     block: Some(32),
     offset: None,
+    on_engine: None,
     promise: Promise::Exact,
     encode: |row| each(row, plain::<34>, |bytes, q| q.copy_from_slice(&bytes[2..])),
 };
@@ -75,6 +76,7 @@ static Q4_1: Blocks = Blocks {
     dtype: DType::U4,
     block: Some(32),
     offset: Some(DType::F16),
+    on_engine: None,
     promise: ROUNDED,
     encode: |row| each(row, with_minimum::<20>, |bytes, q| nibbles(&bytes[4..], q, |_, n| n)),
 };

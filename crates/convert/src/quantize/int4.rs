@@ -43,6 +43,7 @@ static SYMMETRIC: Blocks = Blocks {
     dtype: DType::I4,
     block: Some(32),
     offset: None,
+    on_engine: None,
     promise: WITHIN,
     encode: |row| each(row, symmetric),
 };

@@ -4,7 +4,6 @@ use std::fmt;
 
 use super::{Form, Scheme, find, names};
 use crate::error::{ConvertError, Result};
-use crate::lint::Profile;
 use crate::source::{Source, Tensor};
 
 /// The matrix from tokens, and other words for it.
@@ -107,6 +106,8 @@ pub(crate) struct Recipe {
     pub(crate) rules: Vec<Rule>,
     /// Whether the matrices of the vocabulary are one.
     pub(crate) tied: bool,
+    /// Whether it is for the Neural Engine.
+    pub(crate) engine: bool,
 }
 
 impl Recipe {
@@ -116,10 +117,14 @@ impl Recipe {
     }
 
     pub(crate) fn form(&self, matrix: &Tensor) -> Form {
-        match self.rule(matrix.name()) {
-            // Schemes know the vocabulary, which they treat with more care, by its name. A rule means what it says.
+        let form = match self.rule(matrix.name()) {
+            // Schemes know matrices that they treat with more care by their names. A rule means what it says.
             Some(rule) => rule.scheme.form(&matrix.clone().with_name("")),
             None => self.scheme.form(matrix),
+        };
+        match form {
+            Form::Blocks(blocks) if self.engine => Form::Blocks(blocks.on_engine.unwrap_or(blocks)),
+            form => form,
         }
     }
 
@@ -133,13 +138,13 @@ impl Recipe {
     }
 
     /// Refuses rules that match no matrix of the source, and forms that the profile's hardware does not compute with.
-    pub(crate) fn check(&self, source: &Source, profile: Profile) -> Result<()> {
+    pub(crate) fn check(&self, source: &Source) -> Result<()> {
         let config = source.config();
         let tied = |name: &str| config.tie_embeddings && name == "lm_head.weight";
         let all = (config.family.tensors)(config).into_iter();
         let matrices: Vec<String> = all.filter(|(n, shape)| shape.len() == 2 && !tied(n)).map(|(n, _)| n).collect();
         self.check_rules(&matrices)?;
-        if profile != Profile::Ane {
+        if !self.engine {
             return Ok(());
         }
         for name in matrices {
@@ -211,7 +216,7 @@ mod tests {
     #[test]
     fn the_last_rule_that_matches_counts() {
         let rules = ["mlp=int8", "down_proj=f16", "layers.0=lut6"].map(|text| Rule::parse(text).unwrap()).to_vec();
-        let recipe = Recipe { scheme: find("int4").unwrap(), rules, tied: true };
+        let recipe = Recipe { scheme: find("int4").unwrap(), rules, tied: true, engine: false };
         let rule = |name: &str| recipe.rule(name).map(ToString::to_string);
         assert_eq!(rule("model.layers.0.mlp.down_proj.weight").unwrap(), "layers.0=lut6");
         assert_eq!(rule("model.layers.1.mlp.down_proj.weight").unwrap(), "down_proj=f16");
@@ -227,7 +232,12 @@ mod tests {
             let error = Rule::parse(text).unwrap_err();
             assert!(error.contains(says) && error.contains(text), "{error}");
         }
-        let idle = Recipe { scheme: find("f16").unwrap(), rules: vec![Rule::parse("mpl=int8").unwrap()], tied: true };
+        let idle = Recipe {
+            scheme: find("f16").unwrap(),
+            rules: vec![Rule::parse("mpl=int8").unwrap()],
+            tied: true,
+            engine: false,
+        };
         let error = idle.check_rules(&["model.layers.0.mlp.up_proj.weight".to_owned()]).unwrap_err().to_string();
         assert!(error.contains("mpl=int8") && error.contains("model.layers.0.mlp.up_proj"), "{error}");
     }
