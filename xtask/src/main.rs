@@ -35,6 +35,9 @@ enum Chore {
         /// The least share of clear positions whose best token agrees.
         #[arg(long, default_value_t = 1.0)]
         agree: f64,
+        /// The least share of all positions whose best token agrees.
+        #[arg(long, default_value_t = 0.0)]
+        agree_all: f64,
         /// The largest mean Kullback-Leibler divergence, in nats.
         #[arg(long, default_value_t = 1e-3)]
         kl: f64,
@@ -129,12 +132,12 @@ fn main() -> Result<ExitCode> {
             report.errors
         }
         Chore::Licences => xtask::licences::check()?,
-        Chore::Parity { model, reference, agree, kl, threads } => {
+        Chore::Parity { model, reference, agree, agree_all, kl, threads } => {
             let start = std::time::Instant::now();
             let report = xtask::parity::compare(&model, &reference, threads)?;
             let each = start.elapsed().as_secs_f64() * 1e3 / report.positions.max(1) as f64;
             writeln!(out, "{report:#?}\n{each:.1} ms a token, loading included")?;
-            report.errors(xtask::parity::Bounds { agree, kl })
+            report.errors(xtask::parity::Bounds { agree, agree_all, kl })
         }
         Chore::Quality(options) => {
             xtask::quality::measure(&options)?;

@@ -108,6 +108,8 @@ fn set(instance: &mut Instance, name: &str, value: i32) -> Result<()> {
 pub struct Bounds {
     /// The least share of clear positions that agree.
     pub agree: f64,
+    /// The least share of all positions that agree, those that nearly tie among them.
+    pub agree_all: f64,
     /// The largest mean divergence.
     pub kl: f64,
 }
@@ -122,6 +124,12 @@ impl Report {
             errors.push(format!(
                 "{} of {} clear positions agree, {:.4} are needed",
                 self.agree, self.clear, bounds.agree
+            ));
+        }
+        if (self.agree_all as f64) < bounds.agree_all * self.positions as f64 {
+            errors.push(format!(
+                "{} of all {} positions agree, {:.4} are needed",
+                self.agree_all, self.positions, bounds.agree_all
             ));
         }
         if self.mean_kl > bounds.kl || !self.mean_kl.is_finite() {

@@ -108,7 +108,9 @@ fn verify(options: &Options, package: &Path, strict: &[usize]) -> Result<Value> 
     command.arg("--text").arg(&options.text).args(["--tokens", &options.tokens.to_string(), "--json"]);
     if !strict.is_empty() {
         command.arg("--strict-fp16");
-        strict.iter().for_each(|at| drop(command.args(["--at", &at.to_string()])));
+        for at in strict {
+            command.args(["--at", &at.to_string()]);
+        }
     }
     // It fails where bounds are broken, and reports all the same.
     let ran = command.stdin(Stdio::null()).output()?;

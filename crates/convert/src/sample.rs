@@ -32,12 +32,8 @@ pub(crate) fn sample(source: &Source, recipe: &Recipe) -> Result<Fidelity> {
 }
 
 fn one(source: &Source, recipe: &Recipe, part: &Tensor) -> Result<Option<MatrixFidelity>> {
-    let weights = Weights {
-        recipe: recipe.clone(),
-        watch: Watch::default(),
-        calibration: None,
-        shared: Shared::default(),
-    };
+    let weights =
+        Weights { recipe: recipe.clone(), watch: Watch::default(), calibration: None, shared: Shared::default() };
     let frame = Frame { width: 1, context: 1, part: Part::whole(source.config()), kv: Kv::State };
     let mut net = Net::new(source, &weights, frame);
     let value = weights.add(&mut net, part)?;
