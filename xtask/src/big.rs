@@ -118,7 +118,7 @@ fn write_shard(path: &Path, tensors: &Tensors, drawn: &[u8]) -> Result<()> {
             (0..left / 2).try_for_each(|_| file.write_all(&bf16::ONE.to_le_bytes()))?;
             continue;
         }
-        let mut start = (i * 7919 * 64) % drawn.len() & !1;
+        let mut start = ((i * 7919 * 64) % drawn.len()) & !1;
         while left > 0 {
             let n = left.min(drawn.len() - start);
             file.write_all(&drawn[start..start + n])?;

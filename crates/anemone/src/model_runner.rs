@@ -19,10 +19,10 @@ pub use backend::{Backend, BackendOptions};
 #[non_exhaustive]
 pub enum ModelRunner {
     /// On this machine's processor, in our own runtime.
-    Cpu(PackageRunner),
+    Cpu(Box<PackageRunner>),
     /// In Core ML.
     #[cfg(target_vendor = "apple")]
-    CoreMl(CoreMlRunner<Apple>),
+    CoreMl(Box<CoreMlRunner<Apple>>),
 }
 
 /// What a [`ModelRunner`] has read.
@@ -49,10 +49,10 @@ impl ModelRunner {
 
     pub(crate) fn open_at(location: &Location, options: &ModelOptions) -> Result<Self> {
         match backend::choose(&options.backend, cfg!(target_vendor = "apple"))? {
-            backend::Chosen::Cpu => PackageRunner::open_at(location, options).map(Self::Cpu),
+            backend::Chosen::Cpu => PackageRunner::open_at(location, options).map(|runner| Self::Cpu(Box::new(runner))),
             #[cfg(target_vendor = "apple")]
             backend::Chosen::CoreMl(units) => {
-                backend::open_core_ml(location, &options.backend, units).map(Self::CoreMl)
+                backend::open_core_ml(location, &options.backend, units).map(|runner| Self::CoreMl(Box::new(runner)))
             }
             #[cfg(not(target_vendor = "apple"))]
             backend::Chosen::CoreMl(_) => unreachable!("it is not chosen where it is absent"),

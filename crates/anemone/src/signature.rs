@@ -2,7 +2,7 @@
 //!
 //! A signature says which ports a function has and what they are fed with. A function that [fits](fit) gives [`Call`]s,
 //! which are all that a runner needs to know. To add a signature is to add its file and its line in the list. Packages that
-//! are the [parts](parts) of one model are recognized together, by the names of their ports.
+//! are the [parts] of one model are recognized together, by the names of their ports.
 
 mod causal_mask;
 mod fit;

@@ -180,8 +180,8 @@ impl<F: Framework> Function<F> {
             }
         }
         .map_err(failed(format!("predicting with function `{}`", self.name)))?;
-        let each = outputs.iter().enumerate();
-        each.map(|(i, output)| framework.read_output(&loaded.call, output, &mut |view| read(i, view))).collect()
+        let mut each = outputs.iter().enumerate();
+        each.try_for_each(|(i, output)| framework.read_output(&loaded.call, output, &mut |view| read(i, view)))
     }
 
     /// Makes other arrays, if the shapes are others than before.

@@ -286,7 +286,7 @@ fn write(path: &Path, functions: Vec<(&str, Function)>) {
 }
 
 fn make(folder: &Path) {
-    let source = Source::open(&tiny().join("tiny-llama")).unwrap();
+    let source = Source::open(tiny().join("tiny-llama")).unwrap();
     write(&folder.join("llama_embeddings.mlpackage"), vec![("main", embeddings(&source))]);
     for layer in 0..LAYERS {
         let name = format!("llama_FFN_PF_lut6_chunk_{:02}of{LAYERS:02}.mlpackage", layer + 1);

@@ -33,7 +33,7 @@ fn pins() -> Pins {
 }
 
 fn convert(profile: Profile, kv: Kv, split: Split, dest: &Path) {
-    let source = Source::open(&tiny().join("tiny-llama")).unwrap();
+    let source = Source::open(tiny().join("tiny-llama")).unwrap();
     let options = Options { context: Some(256), prefill: Some(16), profile, kv, split, ..Options::default() };
     Conversion::new(&source, &options).unwrap().run(dest, &Watch::default()).unwrap();
 }
@@ -133,7 +133,7 @@ fn a_cache_that_the_host_keeps_says_the_same() {
 
 #[test]
 fn the_gpu_takes_neither() {
-    let source = Source::open(&tiny().join("tiny-llama")).unwrap();
+    let source = Source::open(tiny().join("tiny-llama")).unwrap();
     let refused = |kv, split| {
         let options = Options { context: Some(256), profile: Profile::Gpu, kv, split, ..Options::default() };
         Conversion::new(&source, &options).unwrap_err().to_string()
@@ -173,7 +173,7 @@ fn a_size_cuts_into_parts_that_are_no_larger() {
     let ports: Vec<_> = manifest.parts.iter().map(|part| (part.takes.as_str(), part.gives.as_str())).collect();
     let hidden = ("hidden_states", "output_hidden_states");
     assert_eq!(ports, [("input_ids", "output_hidden_states"), hidden, hidden, ("hidden_states", "logits")]);
-    let source = Source::open(&tiny().join("tiny-llama")).unwrap();
+    let source = Source::open(tiny().join("tiny-llama")).unwrap();
     let refused = |split| {
         let options = Options { context: Some(256), split, ..Options::default() };
         Conversion::new(&source, &options).unwrap_err().to_string()

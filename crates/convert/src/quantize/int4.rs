@@ -58,9 +58,12 @@ static ASYMMETRIC: Blocks = Blocks {
 static ASYMMETRIC_16: Blocks =
     Blocks { name: "4-bit integers with offsets in blocks of 16", block: Some(16), ..ASYMMETRIC };
 
+/// Finds the grid of a block from its weights and what each of them matters.
+pub(super) type FindGrid = fn(&[f32], &[f32]) -> Grid;
+
 /// How the grids of such blocks are found, if it is these that they are: a matrix of them can be rounded so that errors make up
 /// for each other.
-pub(super) fn grid(blocks: &Blocks) -> Option<fn(&[f32], &[f32]) -> Grid> {
+pub(super) fn grid(blocks: &Blocks) -> Option<FindGrid> {
     match blocks.dtype {
         DType::I4 if blocks.promise == WITHIN => Some(symmetric),
         DType::U4 if blocks.promise == WITHIN => Some(asymmetric),
@@ -69,7 +72,7 @@ pub(super) fn grid(blocks: &Blocks) -> Option<fn(&[f32], &[f32]) -> Grid> {
 }
 
 /// Encodes each block of a row on the grid that `find` gives.
-fn each(row: &mut Row<'_>, find: fn(&[f32], &[f32]) -> Grid) -> io::Result<()> {
+fn each(row: &mut Row<'_>, find: FindGrid) -> io::Result<()> {
     row.decode();
     check_finite(row.tensor.name(), row.values)?;
     let block = row.values.len() / row.scales.len().max(1);

@@ -134,8 +134,9 @@ impl Search {
         }
         let middle = usize::midpoint(ends.start, ends.end);
         let (mut least, mut at) = (f64::INFINITY, starts.start);
-        for start in starts.start..starts.end.min(middle) {
-            let cost = before[start] + self.cost_of(start, middle);
+        let tried = starts.start..starts.end.min(middle);
+        for (start, before) in tried.clone().zip(&before[tried]) {
+            let cost = before + self.cost_of(start, middle);
             if cost < least {
                 (least, at) = (cost, start);
             }
