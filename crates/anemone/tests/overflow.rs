@@ -129,7 +129,7 @@ fn smollm2(dest: &Path) -> Arc<Model> {
     let path = std::env::var_os("ANEMONE_SMOLLM2_GGUF")
         .expect("ANEMONE_SMOLLM2_GGUF must hold the path of SmolLM2-135M-Instruct.Q4_1.gguf");
     let source = Source::open(PathBuf::from(path)).unwrap();
-    let options = Options { context: Some(512), weights: quantize::find("int8").unwrap(), ..Options::default() };
+    let options = Options { context: Some(512), weights: quantize::find("keep").unwrap(), ..Options::default() };
     Conversion::new(&source, &options).unwrap().run(dest, &Watch::default()).unwrap();
     Arc::new(Model::open(dest, &self::options()).unwrap())
 }
