@@ -60,6 +60,10 @@ impl Widths {
     /// functions do not show what a width in between is.
     #[must_use]
     pub fn of_wide(narrow: (&Function, usize), wide: (&Function, usize)) -> Option<Self> {
+        // There is none in between.
+        if wide.1 <= 2 {
+            return None;
+        }
         let Alike { mut changes, extra, bound, .. } = compare(wide, narrow)?;
         let (template, width) = (wide.0.clone(), wide.1);
         if let Some((result, _)) = bound {
@@ -67,9 +71,9 @@ impl Widths {
             let widths = Self { template, width, low: 2, high: width, changes };
             let picked = Picked::new(&widths.template, &extra, result, &widths.changes)?;
             let all = [2, 3, width.midpoint(2), width].iter().all(|&n| picked.is_last(&widths.at(n), n));
-            return (all && width > 2).then_some(widths);
+            return all.then_some(widths);
         }
-        (extra.is_empty() && width > 2).then_some(Self { template, width, low: 2, high: width, changes })
+        extra.is_empty().then_some(Self { template, width, low: 2, high: width, changes })
     }
 
     /// The narrow function at widths from 2 to that of the wide one: what it gives for its token, for each of them.

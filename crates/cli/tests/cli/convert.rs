@@ -91,6 +91,19 @@ fn a_short_context_narrows_prefill_and_names_of_schemes_may_be_capitals() {
 }
 
 #[test]
+fn the_narrowest_prefill_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = tiny_checkpoint(folder.path());
+    let (narrow, usual) = (folder.path().join("narrow"), folder.path().join("usual"));
+    let answers = [(&narrow, "2"), (&usual, "16")].map(|(out, prefill)| {
+        let out = out.to_str().unwrap();
+        anemone(["convert", source.to_str().unwrap(), "-o", out, "--context", "64", "--prefill", prefill]).ok();
+        anemone(["run", "-m", out, "--temperature", "0", "--max-tokens", "8", "hi"]).ok()
+    });
+    assert_eq!(answers[0], answers[1]);
+}
+
+#[test]
 fn a_model_without_a_tokenizer_is_not_said_to_chat() {
     let folder = tempfile::tempdir().unwrap();
     let source = tiny_checkpoint(folder.path());

@@ -88,3 +88,11 @@ fn what_differs_in_more_than_the_width_is_no_family() {
     // Numbers that lie on no line.
     assert!(Widths::of_wide((narrow, 1), (wide, WIDE + 3)).is_none());
 }
+
+#[test]
+fn between_one_and_two_there_is_no_width() {
+    let model = tiny();
+    let (narrow, wide) = (model.function(Some("decode")).unwrap(), model.function(Some("prefill")).unwrap());
+    assert!(Widths::of_wide((narrow, 1), (wide, 2)).is_none());
+    assert!(Widths::of_narrow((narrow, 1), (wide, 2)).is_none());
+}
