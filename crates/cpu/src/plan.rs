@@ -139,21 +139,21 @@ impl Plan {
         cache: &PackCache,
     ) -> Result<Self, PlanError> {
         let (extents, high) = probes(options.varying.as_ref());
-        let states = Arc::new(StateLayout::of(&function(high), options.owner)?);
-        let specialized = |extent: usize| {
-            let function = function(extent);
-            let mut graph = specialize(&function, &shapes_at(&function, options, extent)?, &states, cache)?;
+        let widest = function(high);
+        let states = Arc::new(StateLayout::of(&widest, options.owner)?);
+        let specialized = |function: &Function, extent: usize| {
+            let mut graph = specialize(function, &shapes_at(function, options, extent)?, &states, cache)?;
             graph.exact = options.exact || options.strict;
             graph.strict = options.strict;
             pass::run(&mut graph, cache);
             Ok(graph)
         };
-        let graph = specialized(high)?;
+        let graph = specialized(&widest, high)?;
         let kernels = lower(&graph, cache);
         // One at a time: a graph has a name for each value.
         let mut schedules: Vec<Schedule> = Vec::new();
         for &extent in &extents {
-            let at = specialized(extent)?;
+            let at = specialized(&function(extent), extent)?;
             if !same_nodes(&at, &graph) {
                 return Err(PlanError::NotAffine {
                     what: "the list of operations".to_owned(),
