@@ -11,7 +11,8 @@ use std::sync::Arc;
 use anemone_coreml::{Configuration, Framework, Model, State};
 use half::f16;
 
-use crate::package_runner::{check_feed, columns, fitting, least};
+use crate::package_runner::{check_feed, columns};
+use crate::step::{ReadyStep, in_steps};
 use crate::{CacheLayout, CacheTensor, Runner, RunnerError, RunnerInfo};
 use call::LoadedCall;
 pub use open::CoreMlOptions;
@@ -25,7 +26,7 @@ pub struct CoreMlRunner<F: Framework> {
     framework: Arc<F>,
     parts: Vec<Part<F>>,
     /// By width, that of one token first.
-    steps: Vec<LoadedStep>,
+    steps: Vec<ReadyStep<LoadedCall>>,
     cache: Option<CacheLayout>,
     /// For each tensor of the cache its part, and its name there.
     places: Vec<(usize, String)>,
@@ -42,24 +43,6 @@ struct Part<F: Framework> {
     model: Model<F>,
     /// The caches that are no states.
     caches: Vec<CacheTensor>,
-}
-
-/// A call of each part, all of one width.
-#[derive(Debug)]
-struct LoadedStep {
-    calls: Vec<LoadedCall>,
-    /// Whether the last part is among them.
-    logits: bool,
-}
-
-impl LoadedStep {
-    fn width(&self) -> usize {
-        self.calls[0].width()
-    }
-
-    fn least(&self) -> usize {
-        least(self.width(), !self.logits || self.calls.last().is_some_and(LoadedCall::takes_fewer))
-    }
 }
 
 /// What Core ML has read: the states of one conversation, and room for the numbers of a call.
@@ -107,14 +90,6 @@ impl<F: Framework> CoreMlRunner<F> {
         self.info.notes.extend(notes);
     }
 
-    /// The step for the next of `remaining` tokens: the widest one that is worth it and fits. And how many it takes.
-    fn next_step(&self, position: usize, remaining: usize) -> (&LoadedStep, usize) {
-        let fits =
-            |step: &LoadedStep| fitting((step.width(), step.least(), step.logits), position, remaining, self.context);
-        let widest = self.steps.iter().rev().find_map(|step| Some((step, fits(step)?)));
-        widest.unwrap_or((&self.steps[0], 1))
-    }
-
     /// A tensor of the cache, its part, and its name there.
     fn tensor(&self, index: usize) -> Result<(&CacheTensor, usize, &str), RunnerError> {
         let tensor = self.cache.as_ref().and_then(|cache| cache.tensors.get(index));
@@ -136,7 +111,7 @@ impl<F: Framework> Runner for CoreMlRunner<F> {
     }
 
     fn chunk(&self) -> usize {
-        self.steps.last().map_or(1, LoadedStep::width)
+        self.steps.last().map_or(1, ReadyStep::width)
     }
 
     fn new_state(&self) -> Result<CoreMlState<F>, RunnerError> {
@@ -164,22 +139,14 @@ impl<F: Framework> Runner for CoreMlRunner<F> {
         if state.parts.len() != self.parts.len() {
             return Err("the state belongs to a model of other parts; make a new one".into());
         }
-        let (mut position, mut rest) = (position, tokens);
-        while !rest.is_empty() {
-            let (step, count) = self.next_step(position, rest.len());
-            let (now, later) = rest.split_at(count);
-            let mut wanted = later.is_empty().then_some(&mut *logits);
-            for ((call, part), kept) in step.calls.iter().zip(&self.parts).zip(&mut state.parts) {
-                if wanted.is_none() && call.gives_logits_alone() {
-                    break;
-                }
+        in_steps(&self.steps, self.context, position, tokens, |step, position, tokens, last| {
+            let mut wanted = last.then_some(&mut *logits);
+            for ((call, part), kept) in step.calls_for(last).zip(&self.parts).zip(&mut state.parts) {
                 let function = &part.model.functions()[call.function];
-                call.run(function, kept, &mut state.room, (position, now), wanted.as_deref_mut())?;
+                call.run(function, kept, &mut state.room, (position, tokens), wanted.as_deref_mut())?;
             }
-            position += now.len();
-            rest = later;
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     fn copy_state(&self, state: &CoreMlState<F>, position: usize) -> Result<Option<CoreMlState<F>>, RunnerError> {

@@ -106,6 +106,7 @@ mod sampler;
 mod session;
 mod signature;
 mod snapshot;
+mod step;
 mod template;
 #[cfg(test)]
 mod testing;

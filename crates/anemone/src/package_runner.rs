@@ -20,6 +20,7 @@ pub use open::{ModelOptions, Speculation};
 pub(crate) use call::fill;
 pub(crate) use open::{claimed, name_in_parts, program, usable};
 
+use crate::step::{ReadyCall, ReadyStep, in_steps};
 use crate::{CacheLayout, CacheTensor, Runner, RunnerError};
 use call::{Feeding, PlannedCall};
 
@@ -42,7 +43,7 @@ use call::{Feeding, PlannedCall};
 #[derive(Debug)]
 pub struct PackageRunner {
     /// By width, that of one token first.
-    steps: Vec<PlannedStep>,
+    steps: Vec<ReadyStep<PlannedCall>>,
     /// The call of a few tokens that gives the logits of each, so that guesses can be checked.
     checking: Option<PlannedCall>,
     speculation: Speculation,
@@ -77,58 +78,6 @@ impl PackageState {
     pub fn get_mut(&mut self, name: &str) -> Option<&mut [half::f16]> {
         self.parts.iter_mut().find_map(|part| part.get_mut(name))
     }
-}
-
-/// A call of each part, all of one width.
-#[derive(Debug)]
-struct PlannedStep {
-    calls: Vec<PlannedCall>,
-    /// Whether the last part is among them.
-    logits: bool,
-}
-
-impl PlannedStep {
-    fn width(&self) -> usize {
-        self.calls[0].width()
-    }
-
-    /// How many tokens must remain for this step to be the better choice over single ones. It costs the same however few of
-    /// its tokens are real ones.
-    fn least(&self) -> usize {
-        if let Some(fewest) = self.fewest() {
-            return fewest;
-        }
-        let fewer = !self.logits || self.calls.last().is_some_and(PlannedCall::takes_fewer);
-        least(self.width(), fewer)
-    }
-
-    /// The fewest tokens, if it takes any number from there up to its width.
-    fn fewest(&self) -> Option<usize> {
-        self.calls[0].fewest()
-    }
-
-    /// Of `remaining` tokens those that it may be fed with, if it is worth it and fits.
-    fn fitting(&self, position: usize, remaining: usize, context: usize) -> Option<usize> {
-        let width = self.fewest().map_or(self.width(), |_| self.width().min(remaining));
-        fitting((width, self.least(), self.logits), position, remaining, context)
-    }
-}
-
-/// How many tokens must remain for a call of a width to be the better choice over single ones.
-pub(crate) fn least(width: usize, takes_fewer: bool) -> usize {
-    if takes_fewer { (width / 8).max(4).min(width) } else { width }
-}
-
-/// Of `remaining` tokens at `position` those that a step may be fed with, if it is worth it and fits; none otherwise.
-/// A step that gives no logits leaves the last token to another.
-pub(crate) fn fitting(
-    (width, least, logits): (usize, usize, bool),
-    position: usize,
-    remaining: usize,
-    context: usize,
-) -> Option<usize> {
-    let feedable = if logits { remaining } else { remaining - 1 };
-    (feedable >= least && position + width <= context).then(|| feedable.min(width))
 }
 
 /// Why a call was refused or failed.
@@ -188,13 +137,6 @@ impl PackageRunner {
     pub(crate) fn add_notes(&mut self, notes: Vec<String>) {
         self.info.notes.extend(notes);
     }
-
-    /// The step for the next of `remaining` tokens: the widest one that is worth it and fits. And how many it takes.
-    fn next_step(&self, position: usize, remaining: usize) -> (&PlannedStep, usize) {
-        let fits = |step: &PlannedStep| step.fitting(position, remaining, self.context);
-        let widest = self.steps.iter().rev().find_map(|step| Some((step, fits(step)?)));
-        widest.unwrap_or((&self.steps[0], 1))
-    }
 }
 
 impl Runner for PackageRunner {
@@ -209,7 +151,7 @@ impl Runner for PackageRunner {
     }
 
     fn chunk(&self) -> usize {
-        self.steps.last().map_or(1, PlannedStep::width)
+        self.steps.last().map_or(1, ReadyStep::width)
     }
 
     fn new_state(&self) -> Result<PackageState, RunnerError> {
@@ -228,25 +170,15 @@ impl Runner for PackageRunner {
         if state.parts.len() != self.layouts.len() {
             return Err("the state belongs to a model of other parts; make a new one".into());
         }
-        let (mut position, mut rest) = (position, tokens);
-        while !rest.is_empty() {
-            let (step, count) = self.next_step(position, rest.len());
-            let (now, later) = rest.split_at(count);
-            let hidden = &mut state.hidden;
-            let logits = later.is_empty().then_some(&mut *logits);
-            let wanted = logits.is_some();
-            let mut feeding = Feeding { position, tokens: now, hidden, each: false, logits };
-            for (call, state) in step.calls.iter().zip(&mut state.parts) {
-                if !wanted && call.gives_logits_alone() {
-                    break;
-                }
+        in_steps(&self.steps, self.context, position, tokens, |step, position, tokens, last| {
+            let (hidden, logits) = (&mut state.hidden, last.then_some(&mut *logits));
+            let mut feeding = Feeding { position, tokens, hidden, each: false, logits };
+            for (call, state) in step.calls_for(last).zip(&mut state.parts) {
                 call.run(state, &mut feeding)
                     .map_err(|source| FeedError::Run { function: call.function().to_owned(), source })?;
             }
-            position += now.len();
-            rest = later;
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     fn each(&self) -> usize {

@@ -143,6 +143,12 @@ impl Package {
         references.into_iter().map(|blob| blob.file_name.as_str()).collect()
     }
 
+    /// Bytes of all weight files together; errors if one cannot be read.
+    pub fn weight_bytes(&self) -> Result<u64, PackageError> {
+        let sizes = self.weight_file_names().into_iter().map(|name| Ok(self.weight_file(name)?.len() as u64));
+        sizes.sum()
+    }
+
     /// Where a weight file is, links not followed.
     pub(crate) fn weight_path(&self, file_name: &str) -> Result<PathBuf, PackageError> {
         let relative = file_name.strip_prefix(MODEL_PATH).and_then(inside::relative);

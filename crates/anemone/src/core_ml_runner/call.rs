@@ -6,6 +6,7 @@ use anemone_mil::DataMut;
 use super::Kept;
 use crate::package_runner::{columns, fill};
 use crate::signature::{Call, Feed, Gives};
+use crate::step::ReadyCall;
 
 /// A call, with the function that is loaded for it.
 #[derive(Debug)]
@@ -62,9 +63,9 @@ impl LoadedCall {
         // Shapes that follow the position, and those that the package alone says, are not set beforehand.
         let set = |feed: Feed| matches!(feed, Feed::Tokens | Feed::Positions);
         let fixed =
-            |&(i, feed): &(usize, Feed)| !set(feed) || function.ports().inputs[i].shape == shape(&call, feed, 0);
+            |&(i, feed): &(usize, Feed)| !set(feed) || function.ports().inputs[i].shape == feed.shape(call.width, 0);
         let several = several || !inputs.iter().all(fixed);
-        let shapes = inputs.iter().filter(|(_, feed)| set(*feed)).map(|&(i, feed)| (i, shape(&call, feed, 0)));
+        let shapes = inputs.iter().filter(|(_, feed)| set(*feed)).map(|&(i, feed)| (i, feed.shape(call.width, 0)));
         let shapes = if several { shapes.collect() } else { Vec::new() };
         let ports = &function.ports().outputs;
         let given: Option<Vec<_>> =
@@ -98,20 +99,6 @@ impl LoadedCall {
         &self.call.function
     }
 
-    pub(super) fn width(&self) -> usize {
-        self.call.width
-    }
-
-    /// Whether it keeps nothing and gives logits alone, so that nobody misses it who wants none.
-    pub(super) fn gives_logits_alone(&self) -> bool {
-        self.call.gives == Gives::Logits && self.stateless
-    }
-
-    /// Whether fewer tokens than the width may be fed.
-    pub(super) fn takes_fewer(&self) -> bool {
-        self.every_token || self.call.by_position()
-    }
-
     /// Feeds tokens, at most as many as the width, from a position on.
     pub(super) fn run<F: Framework>(
         &self,
@@ -125,7 +112,7 @@ impl LoadedCall {
         let moving;
         let shapes = if self.call.varying.is_some() {
             let mask = self.inputs.iter().filter(|(_, feed)| *feed == Feed::Mask);
-            let mask = mask.map(|&(i, feed)| (i, shape(&self.call, feed, position)));
+            let mask = mask.map(|&(i, feed)| (i, feed.shape(width, position + width)));
             moving = self.shapes.iter().cloned().chain(mask).collect::<Vec<_>>();
             &moving[..]
         } else {
@@ -196,6 +183,20 @@ impl LoadedCall {
     }
 }
 
+impl ReadyCall for LoadedCall {
+    fn width(&self) -> usize {
+        self.call.width
+    }
+
+    fn takes_fewer(&self) -> bool {
+        self.every_token || self.call.by_position()
+    }
+
+    fn gives_logits_alone(&self) -> bool {
+        self.call.gives == Gives::Logits && self.stateless
+    }
+}
+
 fn absent(function: &str, name: &str) -> CoreMlError {
     CoreMlError::Port {
         function: function.to_owned(),
@@ -203,17 +204,5 @@ fn absent(function: &str, name: &str) -> CoreMlError {
         port: name.to_owned(),
         expected: "one of the state's".to_owned(),
         found: "none: the state belongs to another package".to_owned(),
-    }
-}
-
-/// The shape of an input at a position.
-fn shape(call: &Call, feed: Feed, position: usize) -> Vec<usize> {
-    match feed {
-        Feed::Tokens => vec![1, call.width],
-        Feed::Positions => vec![call.width],
-        Feed::Mask => vec![1, 1, call.width, position + call.width],
-        Feed::WholeMask => vec![1, 1, call.width, call.context],
-        Feed::Start => vec![1],
-        Feed::Hidden | Feed::Cache(_) => Vec::new(),
     }
 }

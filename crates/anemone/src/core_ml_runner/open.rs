@@ -12,10 +12,11 @@ use anemone_package::Package;
 use anemone_package::bundle::digest_of_parts;
 
 use super::call::LoadedCall;
-use super::{CoreMlRunner, LoadedStep, Part};
+use super::{CoreMlRunner, Part};
 use crate::location::Location;
 use crate::package_runner::{claimed, name_in_parts, program, usable};
 use crate::signature::{Call, HostCache, Recognized};
+use crate::step::ReadyStep;
 use crate::{Backend, CacheLayout, CacheTensor, CallInfo, Error, Result, RunnerInfo, StateInfo};
 
 /// How a package is opened with Core ML.
@@ -63,9 +64,7 @@ impl<F: Framework> CoreMlRunner<F> {
                 digests.push(package.digest().map_err(|e| program(path, e))?);
             }
             models.push(anemone_mil::load_package(&package).map_err(|e| program(path, e))?);
-            for name in package.weight_file_names() {
-                weight_bytes += package.weight_file(name).map_err(|e| program(path, e))?.len() as u64;
-            }
+            weight_bytes += package.weight_bytes().map_err(|e| program(path, e))?;
         }
         let owner = digest_of_parts(&digests);
         let Recognized { name: signature, steps: wanted } = usable(&location.parts, &models)?;
@@ -121,7 +120,7 @@ impl<F: Framework> CoreMlRunner<F> {
                     Error::Interface { path, function, problem }
                 })?);
             }
-            steps.push(LoadedStep { logits: calls.len() == location.parts.len(), calls });
+            steps.push(ReadyStep { logits: calls.len() == location.parts.len(), calls });
         }
         let (context, vocabulary) = steps[0].calls[steps[0].calls.len() - 1].sizes();
         let calls = steps.iter().map(|step| {

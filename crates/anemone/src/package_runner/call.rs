@@ -9,6 +9,7 @@ use anemone_mil::{Data, DataMut};
 use super::columns;
 use crate::CacheTensor;
 use crate::signature::{Call, Feed, Gives, MASKED};
+use crate::step::ReadyCall;
 
 /// A call of one part with its plan, and the instances that no run has borrowed.
 #[derive(Debug)]
@@ -96,18 +97,9 @@ impl PlannedCall {
         Ok(Self { fewest: Some(fewest), ..Self::new(call, plan, pool)? })
     }
 
-    /// The fewest tokens, if the call takes any number from there up to its width.
-    pub(super) fn fewest(&self) -> Option<usize> {
-        self.fewest
-    }
-
     /// Whether there are logits of every token, in one output.
     pub(super) fn gives_each(&self) -> bool {
         self.every_token && self.outputs.len() == 1 && self.call.gives == Gives::Logits
-    }
-
-    pub(super) fn width(&self) -> usize {
-        self.call.width
     }
 
     pub(super) fn context(&self) -> usize {
@@ -126,23 +118,12 @@ impl PlannedCall {
         &self.plan
     }
 
-    /// Whether it keeps nothing and gives logits alone, so that nobody misses it who wants none.
-    pub(super) fn gives_logits_alone(&self) -> bool {
-        self.call.gives == Gives::Logits && self.plan.states().states.is_empty()
-    }
-
     /// Elements that the part before must give, and those that this one gives to the next.
     pub(super) fn hidden(&self) -> (Option<usize>, Option<usize>) {
         let input = self.inputs.iter().find(|(_, feed)| *feed == Feed::Hidden);
         let taken = input.map(|&(index, _)| elements(&self.plan.inputs()[index].shape));
         let given = (self.call.gives == Gives::Hidden).then(|| self.outputs.iter().map(|(_, size)| size).sum());
         (taken, given)
-    }
-
-    /// Whether fewer tokens than the width may be fed: the last one is found by its place, or by its position. Else all must
-    /// be real.
-    pub(super) fn takes_fewer(&self) -> bool {
-        self.every_token || self.call.by_position()
     }
 
     /// Feeds tokens from a position on. Allocates nothing unless several runs meet or it fails.
@@ -202,6 +183,24 @@ impl PlannedCall {
             (Gives::Logits, None) => {}
         }
         Ok(())
+    }
+}
+
+impl ReadyCall for PlannedCall {
+    fn width(&self) -> usize {
+        self.call.width
+    }
+
+    fn fewest(&self) -> Option<usize> {
+        self.fewest
+    }
+
+    fn takes_fewer(&self) -> bool {
+        self.every_token || self.call.by_position()
+    }
+
+    fn gives_logits_alone(&self) -> bool {
+        self.call.gives == Gives::Logits && self.plan.states().states.is_empty()
     }
 }
 

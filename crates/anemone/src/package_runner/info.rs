@@ -5,7 +5,8 @@ use anemone_cpu::{Note, StateLayout};
 use anemone_mil::types::elements;
 use serde::Serialize;
 
-use super::PlannedStep;
+use super::call::PlannedCall;
+use crate::step::{ReadyCall, ReadyStep};
 
 /// What a package is and what it costs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -65,7 +66,7 @@ pub struct StateInfo {
 }
 
 impl CallInfo {
-    pub(super) fn of(step: &PlannedStep) -> Self {
+    pub(super) fn of(step: &ReadyStep<PlannedCall>) -> Self {
         let bytes = step.calls.iter().map(|call| call.plan().temporary_bytes() as u64).sum();
         let (function, width) = (step.calls[0].function().to_owned(), step.width());
         Self { function, width, narrowest: step.fewest().unwrap_or(width), temporary_bytes: bytes }
@@ -82,7 +83,7 @@ pub(super) fn states(layout: &StateLayout) -> impl Iterator<Item = StateInfo> {
 }
 
 /// What costs more than it should, one sentence for each call and kind.
-pub(super) fn notes(steps: &[PlannedStep]) -> Vec<String> {
+pub(super) fn notes(steps: &[ReadyStep<PlannedCall>]) -> Vec<String> {
     let mut notes = Vec::new();
     for call in steps.iter().flat_map(|step| &step.calls) {
         let (function, width, plan) = (call.function(), call.width(), call.plan());

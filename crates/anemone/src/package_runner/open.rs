@@ -11,14 +11,15 @@ use anemone_mil::model::Model;
 use anemone_package::Package;
 use anemone_package::bundle::{self, BundleError, hex};
 
+use super::PackageRunner;
 use super::call::PlannedCall;
 use super::host_cache::as_states;
 use super::info::{self, CallInfo, RunnerInfo, notes};
 use super::packed_file::PackedFile;
 use super::widths::Families;
-use super::{PackageRunner, PlannedStep};
 use crate::location::Location;
 use crate::signature::{Call, Recognized, recognize, unwritten_state};
+use crate::step::ReadyStep;
 use crate::{Backend, BackendOptions, heap};
 use crate::{CacheLayout, CacheTensor, Error, Result};
 
@@ -168,7 +169,7 @@ impl PackageRunner {
         let families = Families::of(parts.models, parts.caches, &recognized.steps, (owner, options.exact), &pool)
             .unless(options.strict_fp16);
         let mut layouts: Vec<Arc<StateLayout>> = Vec::new();
-        let mut steps: Vec<PlannedStep> = Vec::new();
+        let mut steps: Vec<ReadyStep<PlannedCall>> = Vec::new();
         for step in recognized.steps.clone() {
             let mut calls: Vec<PlannedCall> = Vec::new();
             for (part, call) in step.calls.into_iter().enumerate() {
@@ -195,16 +196,14 @@ impl PackageRunner {
                 }
                 calls.push(planned);
             }
-            steps.push(PlannedStep { logits: calls.len() > last, calls });
+            steps.push(ReadyStep { logits: calls.len() > last, calls });
         }
         let checking = options.speculation.tokens().and_then(|tokens| families.checking(tokens));
         let first = steps.first().and_then(|step| step.calls.last()).expect("a signature has a call of one token");
         let (context, vocabulary) = (first.context(), first.vocabulary());
         let mut weight_bytes = 0;
         for (path, package) in location.parts.iter().zip(parts.packages) {
-            for name in package.weight_file_names() {
-                weight_bytes += package.weight_file(name).map_err(|e| program(path, e))?.len() as u64;
-            }
+            weight_bytes += package.weight_bytes().map_err(|e| program(path, e))?;
         }
         let (mut states, mut tensors, mut places) = (Vec::new(), Vec::new(), Vec::new());
         for (part, layout) in layouts.iter().enumerate() {
