@@ -18,8 +18,7 @@ use crate::block::layers::{Parts, layers};
 use crate::block::mask::causal_masks;
 use crate::block::rope::rotations;
 use crate::error::Result;
-use crate::net::Net;
-use crate::part::TAKES;
+use crate::net::{Begin, Net};
 use crate::source::config::Config;
 use crate::source::family::Activation;
 
@@ -52,14 +51,8 @@ fn row_size(head_dim: usize) -> usize {
 
 /// The logits, or what the next part takes: rows (1, width, hidden size), whose last axis the Neural Engine likes.
 fn result(net: &mut Net<'_>) -> Result<ValueId> {
-    let (width, config, part) = (net.width, net.config(), net.part.clone());
-    let ids = net.ids();
-    let given = match ids {
-        None => Some(net.input(TAKES, DType::F16, &[1, width, config.hidden_size])),
-        Some(_) => None,
-    };
-    let positioned = !part.layers.is_empty() || (part.head && width > 1);
-    let positions = positioned.then(|| net.positions());
+    let (config, part) = (net.config(), net.part.clone());
+    let (begin, positions) = net.begin();
     let shared = match positions.filter(|_| !part.layers.is_empty()) {
         None => None,
         Some(positions) => {
@@ -73,9 +66,9 @@ fn result(net: &mut Net<'_>) -> Result<ValueId> {
         }
     };
 
-    let rows = match (ids, given) {
-        (Some(ids), _) => head::embedding(net, ids)?,
-        (None, given) => given.expect("what does not begin with ids is given something else"),
+    let rows = match begin {
+        Begin::Ids(ids) => head::embedding(net, ids)?,
+        Begin::Rows(rows) => rows,
     };
     if part.layers.is_empty() && !part.head {
         return Ok(rows);

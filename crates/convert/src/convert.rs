@@ -18,7 +18,7 @@ use crate::check::{Fidelity, check};
 use crate::error::{ConvertError, Result};
 use crate::lint::{Finding, Os, Profile, lint};
 use crate::part::{Frame, GIVES, Kv, Part, TAKES};
-use crate::quantize::{Recipe, Rule, Scheme, Shared, Watch, Weights};
+use crate::quantize::{Recipe, Rule, Scheme, Shared, Text, Watch, Weights};
 use crate::source::{Format, Source};
 use crate::split::{Cut, Size, Split};
 use crate::staging::write_synced;
@@ -56,8 +56,6 @@ pub struct Options {
     pub kv: Kv,
     /// Into how many packages the model is put.
     pub split: Split,
-    /// What the layers read on a text: palettes are then made for it.
-    pub calibration: Option<Arc<Calibration>>,
 }
 
 impl Default for Options {
@@ -71,7 +69,6 @@ impl Default for Options {
             profile: Profile::Portable,
             kv: Kv::State,
             split: Split::Auto,
-            calibration: None,
         }
     }
 }
@@ -83,11 +80,10 @@ impl Options {
         quantize::name(self.weights, &self.rules)
     }
 
-    /// Whether something in it is made for a text, and whether it is little without one.
+    /// Of what use a text is to what it stores.
     #[must_use]
-    pub fn calibrated(&self) -> (bool, bool) {
-        let all = || std::iter::once(self.weights).chain(self.rules.iter().map(Rule::scheme));
-        (all().any(quantize::calibrated), all().any(|scheme| ["lut4", "lut6"].contains(&scheme.name)))
+    pub fn text(&self) -> Text {
+        self.rules.iter().map(|rule| rule.scheme().text).fold(self.weights.text, Text::max)
     }
 }
 
@@ -185,11 +181,17 @@ impl<'s> Conversion<'s> {
             profile: options.profile,
             kv: options.kv,
             parts,
-            calibration: options.calibration.clone(),
+            calibration: None,
             estimate,
             tokenizer,
             unreachable,
         })
+    }
+
+    /// Makes palettes and four-bit integers for what the layers read on a text.
+    #[must_use]
+    pub fn calibrated(self, calibration: Calibration) -> Self {
+        Self { calibration: Some(Arc::new(calibration)), ..self }
     }
 
     /// What the package will cost.

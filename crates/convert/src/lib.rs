@@ -27,7 +27,7 @@ pub use convert::{Conversion, DECODE, DEFAULT_CONTEXT, DEFAULT_PREFILL, Estimate
 pub use error::{ConvertError, Result};
 pub use lint::Profile;
 pub use part::Kv;
-pub use quantize::{Rule, SCHEMES, STEPS, Scheme, Watch};
+pub use quantize::{Rule, SCHEMES, STEPS, Scheme, Text, Watch};
 pub use source::{Format, Source, Tensor};
 pub use split::Split;
 pub use tokenizer::{GenerationSettings, TokenizerFiles};

@@ -7,7 +7,7 @@ use anemone_mil::types::{DType, StaticType};
 use anemone_mil::{Const, Function, Opset, TensorType, ValueId};
 
 use crate::error::{ConvertError, Result};
-use crate::part::{COLUMNS, Frame, GIVES, Kv, Part};
+use crate::part::{COLUMNS, Frame, GIVES, Kv, Part, TAKES};
 use crate::quantize::Weights;
 use crate::source::config::Config;
 use crate::source::{Source, Tensor};
@@ -36,6 +36,15 @@ pub(crate) struct Net<'s> {
     pub(crate) columns: Vec<ValueId>,
     weights: &'s Weights,
     made: HashMap<String, ValueId>,
+}
+
+/// What a part begins with.
+#[derive(Clone, Copy)]
+pub(crate) enum Begin {
+    /// Token ids (1, width).
+    Ids(ValueId),
+    /// What the part before gives: (1, width, hidden size).
+    Rows(ValueId),
 }
 
 impl<'s> Net<'s> {
@@ -82,10 +91,14 @@ impl<'s> Net<'s> {
         }
     }
 
-    /// Token ids (1, width) in a part that begins with them; else nothing.
-    pub(crate) fn ids(&mut self) -> Option<ValueId> {
-        let shape = [1, self.width];
-        self.part.embeddings.then(|| self.input("input_ids", DType::I32, &shape))
+    /// The inputs of the part; the positions of the tokens (width) are one if something depends on them.
+    pub(crate) fn begin(&mut self) -> (Begin, Option<ValueId>) {
+        let begin = match self.part.embeddings {
+            true => Begin::Ids(self.input("input_ids", DType::I32, &[1, self.width])),
+            false => Begin::Rows(self.input(TAKES, DType::F16, &[1, self.width, self.config().hidden_size])),
+        };
+        let positioned = !self.part.layers.is_empty() || (self.part.head && self.width > 1);
+        (begin, positioned.then(|| self.positions()))
     }
 
     /// The positions of the tokens (width).

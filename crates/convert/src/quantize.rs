@@ -18,6 +18,7 @@ mod int4;
 mod int8;
 mod lut;
 mod palette;
+mod pieces;
 mod rule;
 mod shared;
 
@@ -34,7 +35,20 @@ pub struct Scheme {
     pub name: &'static str,
     /// What it is, for people: a line.
     pub about: &'static str,
+    /// Of what use a text is to it.
+    pub text: Text,
     choose: fn(&Tensor) -> Form,
+}
+
+/// Of what use it is to know what the layers of a model read on a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Text {
+    /// None.
+    Unused,
+    /// Weights are stored better by it.
+    Useful,
+    /// Without it the model is little worth.
+    Needed,
 }
 
 /// The form in which one matrix is stored.
@@ -87,11 +101,6 @@ pub fn find(name: &str) -> Option<&'static Scheme> {
 #[must_use]
 pub fn names() -> String {
     SCHEMES.iter().map(|s| s.name).collect::<Vec<_>>().join(" or ")
-}
-
-/// Whether a scheme uses what the layers of a model read on a text.
-pub(crate) fn calibrated(scheme: &Scheme) -> bool {
-    ["int4", "int4-asymmetric", "lut4", "lut6", "lut8"].contains(&scheme.name)
 }
 
 /// Whether it is a matrix from tokens or to logits, or a part of one.
@@ -160,6 +169,12 @@ pub(crate) struct Weights {
 }
 
 impl Weights {
+    /// Weights of which nobody watches the making, without a text.
+    pub(crate) fn unwatched(recipe: &Recipe) -> Self {
+        let (watch, shared) = (Watch::default(), Shared::default());
+        Self { recipe: recipe.clone(), watch, calibration: None, shared }
+    }
+
     pub(crate) fn add(&self, net: &mut Net<'_>, tensor: &Tensor) -> Result<ValueId> {
         match self.recipe.form(tensor) {
             Form::Halves => half_floats::add(net, tensor, self),

@@ -6,7 +6,7 @@ use crate::check::{Fidelity, MatrixFidelity, measure};
 use crate::error::{ConvertError, Result};
 use crate::net::Net;
 use crate::part::{Frame, Kv, Part};
-use crate::quantize::{Recipe, Shared, Watch, Weights};
+use crate::quantize::{Recipe, Weights};
 use crate::source::{Source, Tensor};
 
 /// Rows of each matrix that are looked at, in its middle.
@@ -32,8 +32,7 @@ pub(crate) fn sample(source: &Source, recipe: &Recipe) -> Result<Fidelity> {
 }
 
 fn one(source: &Source, recipe: &Recipe, part: &Tensor) -> Result<Option<MatrixFidelity>> {
-    let weights =
-        Weights { recipe: recipe.clone(), watch: Watch::default(), calibration: None, shared: Shared::default() };
+    let weights = Weights::unwatched(recipe);
     let frame = Frame { width: 1, context: 1, part: Part::whole(source.config()), kv: Kv::State };
     let mut net = Net::new(source, &weights, frame);
     let value = weights.add(&mut net, part)?;

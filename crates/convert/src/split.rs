@@ -8,7 +8,7 @@ use crate::error::{ConvertError, Result};
 use crate::lint::{Look, MOST_BYTES, MOST_OPERATIONS, Os, Profile};
 use crate::part::{Frame, Kv, Part};
 use crate::profile;
-use crate::quantize::{Recipe, Shared, Watch, Weights};
+use crate::quantize::{Recipe, Weights};
 use crate::source::Source;
 
 /// Into how many packages a model is put.
@@ -129,12 +129,7 @@ impl Cut<'_> {
 
     /// Operations of the longest function of a part.
     fn operations(&self, part: &Part) -> Result<usize> {
-        let weights = Weights {
-            recipe: self.recipe.clone(),
-            watch: Watch::default(),
-            calibration: None,
-            shared: Shared::default(),
-        };
+        let weights = Weights::unwatched(self.recipe);
         let mut most = 0;
         for &width in &self.widths {
             let frame = Frame { width, context: self.context, part: part.clone(), kv: self.kv };

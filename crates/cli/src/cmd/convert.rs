@@ -3,7 +3,6 @@
 mod plan;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -12,8 +11,8 @@ use anemone_cli::acquire::{Terminal, by_id};
 use anemone_cli::{numbers, units};
 use anemone_convert::lint::Os;
 use anemone_convert::{
-    Conversion, DEFAULT_CONTEXT, Fidelity, Format, Kv, Options, Profile, Rule, STEPS, Scheme, Source, Split, Watch,
-    quantize,
+    Conversion, DEFAULT_CONTEXT, Fidelity, Format, Kv, Options, Profile, Rule, STEPS, Scheme, Source, Split, Text,
+    Watch, quantize,
 };
 use anemone_package::bundle;
 use anyhow::{Context, Result, bail};
@@ -121,7 +120,6 @@ impl Shape {
                 (None, Some(megabytes)) => Split::Bytes(u64::from(megabytes) * 1_000_000),
                 (None, None) => default.split,
             },
-            calibration: None,
         }
     }
 }
@@ -184,15 +182,14 @@ pub(crate) fn convert(
             path.display()
         );
     }
-    let mut options = shape.options();
+    let options = shape.options();
     let text = calibration_text(source, &options, text)?;
     // What does not fit is said before the text is read.
-    Conversion::new(source, &options)?;
+    let mut conversion = Conversion::new(source, &options)?;
     if let Some(text) = text {
         terminal::note("  reading a text, to tell which weights matter");
-        options.calibration = Some(Arc::new(calibrate(source, &text, &watch.stop)?));
+        conversion = conversion.calibrated(calibrate(source, &text, &watch.stop)?);
     }
-    let conversion = Conversion::new(source, &options)?;
     let estimate = conversion.estimate();
     let format = match source.format() {
         Format::Gguf => "GGUF",
@@ -247,16 +244,15 @@ pub(crate) fn convert(
 
 /// The text to calibrate with, if there is a use for one.
 fn calibration_text(source: &Source, options: &Options, given: Option<&Path>) -> Result<Option<String>> {
-    let (useful, needed) = options.calibrated();
     match given {
-        Some(path) if useful => {
+        Some(path) if options.text() >= Text::Useful => {
             Ok(Some(std::fs::read_to_string(path).with_context(|| format!("--calibrate {}", path.display()))?))
         }
         Some(_) => bail!(
             "--calibrate: {} is the same for every text; palettes (lut4, lut6, lut8) and int4 are made for one",
             options.weights_name()
         ),
-        None => Ok((needed && source.has_tokenizer()).then(|| TEXT.to_owned())),
+        None => Ok((options.text() == Text::Needed && source.has_tokenizer()).then(|| TEXT.to_owned())),
     }
 }
 

@@ -87,7 +87,7 @@ pub(super) fn attention(net: &mut Net<'_>, x: ValueId, shared: &Shared, layer: u
         let weights = net.op("softmax", &format!("{name}_weights_{head}"), &args)?;
         mixed.push(net.op("matmul", &format!("{name}_mixed_{head}"), &product(weights, values, false))?);
     }
-    let mixed = concat(net, &mixed, 1, &format!("{name}_mixed"))?;
+    let mixed = net.concat(&mixed, 1, &format!("{name}_mixed"))?;
     let mixed = turn(net, mixed, &format!("{name}_mixed_channels"))?;
     let mixed = net.reshape(mixed, &format!("{name}_mixed_flat"), &[1, heads * size, 1, width])?;
     linear(net, mixed, &format!("{name}.o_proj"))
@@ -120,14 +120,14 @@ fn query_or_key(
 fn columns(net: &mut Net<'_>, kv: [ValueId; 2], name: &str) -> Result<ValueId> {
     let (rows, size, width) = (2 * net.config().kv_heads, net.config().head_dim, net.width);
     let row_size = row_size(size);
-    let both = concat(net, &kv, 1, &format!("{name}_kv"))?;
+    let both = net.concat(&kv, 1, &format!("{name}_kv"))?;
     let args = [("x", both.into()), ("perm", [1, 0, 3, 2].into())];
     let mut both = net.op("transpose", &format!("{name}_kv_rows"), &args)?;
     if row_size > size {
         let shape = [rows, 1, width, row_size - size];
         let zeros = Const::floats(DType::F16, &shape, &vec![0.0; shape.iter().product()]);
         let zeros = net.f.constant(&format!("{name}_kv_zeros"), zeros);
-        both = concat(net, &[both, zeros], 3, &format!("{name}_kv_padded"))?;
+        both = net.concat(&[both, zeros], 3, &format!("{name}_kv_padded"))?;
     }
     Ok(both)
 }
@@ -140,7 +140,7 @@ fn write(net: &mut Net<'_>, both: ValueId, shared: &Shared, layer: usize, name: 
     let mut corner = |suffix: &str, row: i32, other: i32, position: ValueId, end: i32| {
         let before = net.f.constant(&format!("{name}_{suffix}_before"), [row, other].into());
         let after = net.f.constant(&format!("{name}_{suffix}_after"), [end].into());
-        concat(net, &[before, position, after], 0, &format!("{name}_{suffix}"))
+        net.concat(&[before, position, after], 0, &format!("{name}_{suffix}"))
     };
     let begin = corner("begin", first, 0, shared.start, 0)?;
     let end = corner("end", first + int(rows), 1, shared.stop, int(row_size))?;
@@ -161,9 +161,4 @@ fn rows(net: &mut Net<'_>, from: ValueId, row: usize, positions: usize, name: &s
 /// The last two axes turned.
 fn turn(net: &mut Net<'_>, x: ValueId, name: &str) -> Result<ValueId> {
     net.op("transpose", name, &[("x", x.into()), ("perm", [0, 1, 3, 2].into())])
-}
-
-/// Values joined along an axis; one is itself.
-pub(super) fn concat(net: &mut Net<'_>, values: &[ValueId], axis: i32, name: &str) -> Result<ValueId> {
-    net.concat(values, axis, name)
 }

@@ -4,7 +4,6 @@
 use anemone_mil::types::DType;
 use anemone_mil::{Const, TensorType, ValueId};
 
-use super::attention::concat;
 use super::channels::convolution;
 use crate::block::softcap::softcap;
 use crate::error::{ConvertError, Result};
@@ -152,7 +151,7 @@ pub(super) fn logits(net: &mut Net<'_>, hidden: ValueId) -> Result<ValueId> {
         let name = if only { "logits".to_owned() } else { format!("logits_{i}") };
         parts.push(net.reshape(part, &name, &[1, 1, rows])?);
     }
-    concat(net, &parts, 2, "logits")
+    net.concat(&parts, 2, "logits")
 }
 
 #[cfg(test)]

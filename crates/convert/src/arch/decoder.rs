@@ -1,6 +1,5 @@
 //! The decoder that all families share: layers of attention and a gated feed-forward part, each with its norms.
 
-use anemone_mil::types::DType;
 use anemone_mil::{Function, ValueId};
 
 use crate::block::attention::{Shared, attention, columns};
@@ -12,8 +11,7 @@ use crate::block::mlp::gated_mlp;
 use crate::block::norm::rms_norm;
 use crate::block::rope::rotations;
 use crate::error::Result;
-use crate::net::{Net, cache_type};
-use crate::part::TAKES;
+use crate::net::{Begin, Net, cache_type};
 
 pub(super) fn build(mut net: Net<'_>) -> Result<Function> {
     let result = result(&mut net)?;
@@ -22,14 +20,8 @@ pub(super) fn build(mut net: Net<'_>) -> Result<Function> {
 
 /// The logits, or what the next part takes: (1, width, hidden size).
 fn result(net: &mut Net<'_>) -> Result<ValueId> {
-    let (width, config, part) = (net.width, net.config(), net.part.clone());
-    let ids = net.ids();
-    let given = match ids {
-        None => Some(net.input(TAKES, DType::F16, &[1, width, config.hidden_size])),
-        Some(_) => None,
-    };
-    let positioned = !part.layers.is_empty() || (part.head && width > 1);
-    let positions = positioned.then(|| net.positions());
+    let (config, part) = (net.config(), net.part.clone());
+    let (begin, positions) = net.begin();
     let shared = match positions.filter(|_| !part.layers.is_empty()) {
         None => None,
         Some(positions) => {
@@ -41,9 +33,9 @@ fn result(net: &mut Net<'_>) -> Result<ValueId> {
         }
     };
 
-    let mut x = match (ids, given) {
-        (Some(ids), _) => embedding(net, ids)?,
-        (None, given) => given.expect("what does not begin with ids is given something else"),
+    let mut x = match begin {
+        Begin::Ids(ids) => embedding(net, ids)?,
+        Begin::Rows(rows) => rows,
     };
     if let Some(shared) = shared {
         let mut values = Vec::new();

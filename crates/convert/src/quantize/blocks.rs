@@ -2,16 +2,16 @@
 //! `constexpr_blockwise_shift_scale`.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use anemone_mil::ValueId;
 use anemone_mil::build::Arg;
-use anemone_mil::constant::Deferred;
 use anemone_mil::types::{DType, StaticType};
 use half::f16;
 use rayon::prelude::*;
 
+use super::pieces::{Make, Pieces, Sink, halves};
 use super::{PIECE, Promise, Watch, Weights, check_finite, int4, unrepresentable};
 use crate::calibration::{Calibration, Feedback};
 use crate::error::Result;
@@ -32,9 +32,30 @@ pub(crate) struct Blocks {
     /// What is written in its place for the Neural Engine, which takes no blocks.
     pub(super) on_engine: Option<&'static Blocks>,
     pub(super) promise: Promise,
-    /// Encodes one row.
-    pub(super) encode: fn(&mut Row<'_>) -> io::Result<()>,
+    pub(super) encode: Encode,
 }
+
+/// How weights become integers.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Encode {
+    /// Row by row.
+    Rows(fn(&mut Row<'_>) -> io::Result<()>),
+    /// Each to the nearest level of its block's grid. Where the inputs of the layer are known, errors make up for each other.
+    Grids(FindGrid),
+}
+
+impl Encode {
+    /// Encodes one row by itself.
+    pub(super) fn row(self, row: &mut Row<'_>) -> io::Result<()> {
+        match self {
+            Encode::Rows(encode) => encode(row),
+            Encode::Grids(find) => int4::each(row, find),
+        }
+    }
+}
+
+/// Finds the grid of a block from its weights and what each of them matters.
+pub(super) type FindGrid = fn(&[f32], &[f32]) -> Grid;
 
 /// What the weights of a block are rounded to: `scale · level`, the integers being `level + offset`.
 #[derive(Debug, Clone, Copy)]
@@ -97,79 +118,46 @@ impl Blocks {
     pub(super) fn add(&'static self, net: &mut Net<'_>, tensor: &Tensor, weights: &Weights) -> Result<ValueId> {
         let name = tensor.name();
         let blocks = [tensor.rows(), self.per_row(tensor)];
-        let maker = Arc::new(Maker {
+        let pieces = Pieces::new(Maker {
             blocks: self,
             tensor: tensor.clone(),
             watch: weights.watch.clone(),
-            calibration: weights.calibration.clone().filter(|_| int4::grid(self).is_some()),
-            rest: Mutex::default(),
+            calibration: weights.calibration.clone(),
         });
-        let part = |net: &mut Net<'_>, suffix: &str, dtype: DType, shape: &[usize], part: Part| -> ValueId {
+        let mut piece = |suffix: &str, dtype: DType, shape: &[usize], index: usize| -> Arg {
             let name = format!("{name}_{suffix}");
-            let make = || -> Arc<dyn Deferred> { Arc::new(Piece { maker: maker.clone(), part }) };
-            let constant = weights.shared.constant(&name, StaticType::new(dtype, shape), make);
-            net.f.constant(&name, constant)
+            pieces.add(net, &weights.shared, (&name, StaticType::new(dtype, shape)), index).into()
         };
-        let data = part(net, "data", self.dtype, tensor.shape(), Part::Data);
-        let scale = part(net, "scale", DType::F16, &blocks, Part::Scale);
-        let mut args: Vec<(&str, Arg)> = vec![("data", data.into()), ("scale", scale.into())];
+        let mut args: Vec<(&str, Arg)> = vec![
+            ("data", piece("data", self.dtype, tensor.shape(), 0)),
+            ("scale", piece("scale", DType::F16, &blocks, 1)),
+        ];
         if let Some(dtype) = self.offset {
-            args.push(("offset", part(net, "offset", dtype, &blocks, Part::Offset).into()));
+            args.push(("offset", piece("offset", dtype, &blocks, 2)));
         }
         net.op("constexpr_blockwise_shift_scale", name, &args)
     }
 }
 
-/// Makes the parts of one matrix.
+/// Makes the integers of one matrix, then scales and offsets.
 #[derive(Debug)]
 struct Maker {
     blocks: &'static Blocks,
     tensor: Tensor,
     watch: Watch,
     calibration: Option<Arc<Calibration>>,
-    /// Scales and offsets that the making of the integers gave, until they are asked for.
-    rest: Mutex<[Option<Vec<u8>>; 2]>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Part {
-    Data,
-    Scale,
-    Offset,
-}
-
-#[derive(Debug)]
-struct Piece {
-    maker: Arc<Maker>,
-    part: Part,
-}
-
-impl Deferred for Piece {
-    fn write(&self, sink: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        let index = match self.part {
-            Part::Data => return self.maker.make(Some(sink)).map(drop),
-            Part::Scale => 0,
-            Part::Offset => 1,
-        };
-        let kept = self.maker.rest.lock().unwrap_or_else(PoisonError::into_inner)[index].take();
-        match kept {
-            Some(bytes) => sink(&bytes),
-            None => sink(&self.maker.make(None)?[index]),
-        }
-    }
-}
-
-/// Where bytes go as they are made.
-type Sink<'a> = dyn FnMut(&[u8]) -> io::Result<()> + 'a;
-
-impl Maker {
-    /// Makes everything: integers go to `sink`, scales and offsets are kept if there is one, else returned.
-    fn make(&self, mut sink: Option<&mut Sink<'_>>) -> io::Result<[Vec<u8>; 2]> {
+impl Make for Maker {
+    fn make(&self, mut sink: Option<&mut Sink<'_>>) -> io::Result<Vec<Vec<u8>>> {
         let (rows, columns) = (self.tensor.rows(), self.tensor.row_len());
         let (bits, per_row) = (self.blocks.dtype.bits(), self.blocks.per_row(&self.tensor));
         assert!((bits * columns).is_multiple_of(8), "{}: rows of whole bytes", self.tensor.name());
         let row_bytes = bits * columns / 8;
-        let feedback = self.calibration.as_ref().and_then(|c| c.feedback(self.tensor.name(), columns));
+        let feedback = match (self.blocks.encode, &self.calibration) {
+            (Encode::Grids(find), Some(c)) => c.feedback(self.tensor.name(), columns).map(|feedback| (feedback, find)),
+            _ => None,
+        };
         // Rounding that makes up for itself takes four rows at a time.
         let together = if feedback.is_some() { 4 } else { 1 };
         let per_piece = (PIECE / columns.max(1)).clamp(1, rows.max(1)).next_multiple_of(together);
@@ -189,7 +177,9 @@ impl Maker {
                     || self.scratch(columns, per_row),
                     |room, (i, ((bytes, scales), offsets))| match &feedback {
                         None => self.row(room, start + i, bytes, scales, offsets),
-                        Some(feedback) => self.rows(feedback, start + together * i, bytes, scales, offsets),
+                        Some((feedback, find)) => {
+                            self.rows((feedback, *find), start + together * i, bytes, scales, offsets)
+                        }
                     },
                 )?;
             if let Some(sink) = &mut sink {
@@ -197,14 +187,11 @@ impl Maker {
                 self.watch.done.fetch_add((n * columns) as u64, Ordering::Relaxed);
             }
         }
-        let rest = [halves(&scales), self.offset_bytes(&offsets)];
-        if sink.is_none() {
-            return Ok(rest);
-        }
-        *self.rest.lock().unwrap_or_else(PoisonError::into_inner) = rest.map(Some);
-        Ok([Vec::new(), Vec::new()])
+        Ok(vec![halves(&scales), self.offset_bytes(&offsets)])
     }
+}
 
+impl Maker {
     fn scratch(&self, columns: usize, per_row: usize) -> Scratch {
         let none = vec![f16::ZERO; per_row];
         Scratch { values: vec![0.0; columns], q: vec![0; columns], scales: none.clone(), offsets: none }
@@ -220,7 +207,7 @@ impl Maker {
     ) -> io::Result<()> {
         let Scratch { values, q, scales: s, offsets: o } = room;
         let mut encoded = Row { tensor: &self.tensor, row, values, q, scales: s, offsets: o };
-        (self.blocks.encode)(&mut encoded)?;
+        self.blocks.encode.row(&mut encoded)?;
         scales.copy_from_slice(s);
         offsets.copy_from_slice(o);
         self.pack(q, bytes);
@@ -238,7 +225,7 @@ impl Maker {
     /// Up to four rows, whose errors are made up for by the columns after them.
     fn rows(
         &self,
-        feedback: &Feedback,
+        (feedback, find): (&Feedback, FindGrid),
         first: usize,
         bytes: &mut [u8],
         scales: &mut [f16],
@@ -246,7 +233,6 @@ impl Maker {
     ) -> io::Result<()> {
         let (columns, per_row) = (self.tensor.row_len(), self.blocks.per_row(&self.tensor));
         let (rows, block) = (scales.len() / per_row, columns / per_row);
-        let find = int4::grid(self.blocks).expect("rows are rounded together where there are grids");
         let mut values = vec![0.0; rows * columns];
         self.tensor.decode_rows(first..first + rows, &mut values);
         check_finite(self.tensor.name(), &values)?;
@@ -284,10 +270,6 @@ impl Maker {
             }
         }
     }
-}
-
-fn halves(values: &[f16]) -> Vec<u8> {
-    values.iter().flat_map(|v| v.to_le_bytes()).collect()
 }
 
 impl Watch {

@@ -20,13 +20,14 @@ use std::io;
 use anemone_mil::types::DType;
 use half::f16;
 
-use super::blocks::{Blocks, Row};
-use super::{Form, Promise, Scheme, int8, unrepresentable};
+use super::blocks::{Blocks, Encode, Row};
+use super::{Form, Promise, Scheme, Text, int8, unrepresentable};
 use crate::source::Tensor;
 
 pub(super) const SCHEME: Scheme = Scheme {
     name: "keep",
     about: "what the source has: its Q8_0, Q4_0, Q4_1, Q5_0 and Q5_1 blocks integer for integer",
+    text: Text::Unused,
     choose,
 };
 
@@ -52,19 +53,19 @@ static Q8_0: Blocks = Blocks {
     offset: None,
     on_engine: None,
     promise: Promise::Exact,
-    encode: |row| each(row, plain::<34>, |bytes, q| q.copy_from_slice(&bytes[2..])),
+    encode: Encode::Rows(|row| each(row, plain::<34>, |bytes, q| q.copy_from_slice(&bytes[2..]))),
 };
 static Q4_0: Blocks = Blocks {
     name: "Q4_0 blocks as they were",
     dtype: DType::I4,
-    encode: |row| each(row, plain::<18>, |bytes, q| nibbles(&bytes[2..], q, |_, n| n.wrapping_sub(8))),
+    encode: Encode::Rows(|row| each(row, plain::<18>, |bytes, q| nibbles(&bytes[2..], q, |_, n| n.wrapping_sub(8)))),
     ..Q8_0
 };
 static Q5_0: Blocks = Blocks {
     name: "Q5_0 blocks as they were",
-    encode: |row| {
+    encode: Encode::Rows(|row| {
         each(row, plain::<22>, |bytes, q| nibbles(&bytes[6..], q, |i, n| (n | fifth(&bytes[2..6], i)).wrapping_sub(16)))
-    },
+    }),
     ..Q8_0
 };
 
@@ -78,12 +79,14 @@ static Q4_1: Blocks = Blocks {
     offset: Some(DType::F16),
     on_engine: None,
     promise: ROUNDED,
-    encode: |row| each(row, with_minimum::<20>, |bytes, q| nibbles(&bytes[4..], q, |_, n| n)),
+    encode: Encode::Rows(|row| each(row, with_minimum::<20>, |bytes, q| nibbles(&bytes[4..], q, |_, n| n))),
 };
 static Q5_1: Blocks = Blocks {
     name: "Q5_1 blocks as they were, the offsets rounded to half floats",
     dtype: DType::U8,
-    encode: |row| each(row, with_minimum::<24>, |bytes, q| nibbles(&bytes[8..], q, |i, n| n | fifth(&bytes[4..8], i))),
+    encode: Encode::Rows(|row| {
+        each(row, with_minimum::<24>, |bytes, q| nibbles(&bytes[8..], q, |i, n| n | fifth(&bytes[4..8], i)))
+    }),
     ..Q4_1
 };
 
@@ -179,7 +182,7 @@ mod tests {
         for row in 0..t.rows() {
             let mut r =
                 Row { tensor: t, row, values: &mut values, q: &mut q, scales: &mut scales, offsets: &mut offsets };
-            (blocks.encode)(&mut r).unwrap();
+            blocks.encode.row(&mut r).unwrap();
             r.decode();
             let top = values.iter().fold(0f32, |m, v| m.max(v.abs()));
             for (i, &v) in values.iter().enumerate() {
@@ -232,7 +235,7 @@ mod tests {
                 scales: &mut [f16::ZERO],
                 offsets: &mut [f16::ZERO],
             };
-            assert!((blocks.encode)(&mut r).unwrap_err().to_string().contains("\"t\""), "{name}");
+            assert!(blocks.encode.row(&mut r).unwrap_err().to_string().contains("\"t\""), "{name}");
         }
     }
 }

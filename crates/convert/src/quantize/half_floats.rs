@@ -10,13 +10,14 @@ use anemone_mil::types::{DType, StaticType};
 use half::f16;
 use rayon::prelude::*;
 
-use super::{Form, PIECE, Promise, Scheme, Watch, Weights, representable, unrepresentable};
+use super::{Form, PIECE, Promise, Scheme, Text, Watch, Weights, representable, unrepresentable};
 use crate::dequantize;
 use crate::error::Result;
 use crate::net::Net;
 use crate::source::Tensor;
 
-pub(super) const SCHEME: Scheme = Scheme { name: "f16", about: "half floats", choose: |_| Form::Halves };
+pub(super) const SCHEME: Scheme =
+    Scheme { name: "f16", about: "half floats", text: Text::Unused, choose: |_| Form::Halves };
 
 /// Half floats stay what they are. Others are rounded: by half a unit in the eleventh bit.
 pub(super) fn promise(matrix: &Tensor) -> Promise {

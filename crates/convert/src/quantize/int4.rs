@@ -10,19 +10,21 @@ use std::io;
 use anemone_mil::types::DType;
 use half::f16;
 
-use super::blocks::{Blocks, Grid, Row};
-use super::{Form, Promise, Scheme, check_finite, int8, of_vocabulary};
+use super::blocks::{Blocks, Encode, FindGrid, Grid, Row};
+use super::{Form, Promise, Scheme, Text, check_finite, int8, of_vocabulary};
 use crate::source::Tensor;
 
 pub(super) const SCHEME: Scheme = Scheme {
     name: "int4",
     about: "4-bit integers in blocks of 32, a scale for each",
+    text: Text::Useful,
     choose: |t| fit(t, [&SYMMETRIC, &SYMMETRIC_16]),
 };
 
 pub(super) const ASYMMETRIC_SCHEME: Scheme = Scheme {
     name: "int4-asymmetric",
     about: "4-bit integers in blocks of 32, a scale and an offset for each",
+    text: Text::Useful,
     choose: |t| fit(t, [&ASYMMETRIC, &ASYMMETRIC_16]),
 };
 
@@ -45,34 +47,21 @@ static SYMMETRIC: Blocks = Blocks {
     offset: None,
     on_engine: None,
     promise: WITHIN,
-    encode: |row| each(row, symmetric),
+    encode: Encode::Grids(symmetric),
 };
 static SYMMETRIC_16: Blocks = Blocks { name: "4-bit integers in blocks of 16", block: Some(16), ..SYMMETRIC };
 static ASYMMETRIC: Blocks = Blocks {
     name: "4-bit integers with offsets in blocks of 32",
     dtype: DType::U4,
     offset: Some(DType::U4),
-    encode: |row| each(row, asymmetric),
+    encode: Encode::Grids(asymmetric),
     ..SYMMETRIC
 };
 static ASYMMETRIC_16: Blocks =
     Blocks { name: "4-bit integers with offsets in blocks of 16", block: Some(16), ..ASYMMETRIC };
 
-/// Finds the grid of a block from its weights and what each of them matters.
-pub(super) type FindGrid = fn(&[f32], &[f32]) -> Grid;
-
-/// How the grids of such blocks are found, if it is these that they are: a matrix of them can be rounded so that errors make up
-/// for each other.
-pub(super) fn grid(blocks: &Blocks) -> Option<FindGrid> {
-    match blocks.dtype {
-        DType::I4 if blocks.promise == WITHIN => Some(symmetric),
-        DType::U4 if blocks.promise == WITHIN => Some(asymmetric),
-        _ => None,
-    }
-}
-
 /// Encodes each block of a row on the grid that `find` gives.
-fn each(row: &mut Row<'_>, find: FindGrid) -> io::Result<()> {
+pub(super) fn each(row: &mut Row<'_>, find: FindGrid) -> io::Result<()> {
     row.decode();
     check_finite(row.tensor.name(), row.values)?;
     let block = row.values.len() / row.scales.len().max(1);

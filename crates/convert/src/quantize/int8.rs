@@ -2,18 +2,19 @@
 //!
 //! The matrices of the vocabulary have a scale for each 32 columns where the hardware takes that, and those of the values are
 //! half floats: what either is off by goes straight into the logits or the residual. On SmolLM2 this takes 2 % more bytes
-//! and 60 % off the divergence (docs/quality.md).
+//! and 60 % off the divergence.
 
 use std::io;
 
 use anemone_mil::types::DType;
 use half::f16;
 
-use super::blocks::{Blocks, Row};
-use super::{Form, Promise, Scheme, check_finite, of_vocabulary, unrepresentable};
+use super::blocks::{Blocks, Encode, Row};
+use super::{Form, Promise, Scheme, Text, check_finite, of_vocabulary, unrepresentable};
 use crate::source::Tensor;
 
-pub(super) const SCHEME: Scheme = Scheme { name: "int8", about: "8-bit integers, a scale for each row", choose };
+pub(super) const SCHEME: Scheme =
+    Scheme { name: "int8", about: "8-bit integers, a scale for each row", text: Text::Unused, choose };
 
 fn choose(tensor: &Tensor) -> Form {
     match tensor.name() {
@@ -34,7 +35,7 @@ pub(super) static ROWS: Blocks = Blocks {
     offset: None,
     on_engine: None,
     promise: WITHIN,
-    encode,
+    encode: Encode::Rows(encode),
 };
 
 /// A scale for each 32 columns.

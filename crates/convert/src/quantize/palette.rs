@@ -3,16 +3,16 @@
 //! Tables are grouped along the rows alone, as the Neural Engine asks for.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use anemone_mil::ValueId;
 use anemone_mil::build::Arg;
-use anemone_mil::constant::Deferred;
 use anemone_mil::types::{DType, StaticType};
 use half::f16;
 use rayon::prelude::*;
 
+use super::pieces::{Make, Pieces, Sink, halves};
 use super::{Form, PIECE, Promise, Watch, Weights, check_finite, int8};
 use crate::calibration::Calibration;
 use crate::error::Result;
@@ -66,71 +66,34 @@ impl Palette {
     pub(super) fn add(&'static self, net: &mut Net<'_>, tensor: &Tensor, weights: &Weights) -> Result<ValueId> {
         let name = tensor.name();
         let tables = [tensor.rows() / self.group(tensor), 1, self.entries(), 1];
-        let maker = Arc::new(Maker {
+        let pieces = Pieces::new(Maker {
             palette: self,
             tensor: tensor.clone(),
             watch: weights.watch.clone(),
             calibration: weights.calibration.clone(),
-            tables: Mutex::default(),
         });
-        let part = |net: &mut Net<'_>, suffix: &str, ty: StaticType, part: Part| -> ValueId {
-            let name = format!("{name}_{suffix}");
-            let make = || -> Arc<dyn Deferred> { Arc::new(Piece { maker: maker.clone(), part }) };
-            let constant = weights.shared.constant(&name, ty, make);
-            net.f.constant(&name, constant)
+        let mut piece = |suffix: &str, ty: StaticType, index: usize| -> Arg {
+            pieces.add(net, &weights.shared, (&format!("{name}_{suffix}"), ty), index).into()
         };
-        let indices = part(net, "indices", StaticType::new(self.dtype, tensor.shape()), Part::Indices);
-        let lut = part(net, "lut", StaticType::new(DType::F16, &tables), Part::Tables);
-        let args: [(&str, Arg); 2] = [("indices", indices.into()), ("lut", lut.into())];
+        let args = [
+            ("indices", piece("indices", StaticType::new(self.dtype, tensor.shape()), 0)),
+            ("lut", piece("lut", StaticType::new(DType::F16, &tables), 1)),
+        ];
         net.op("constexpr_lut_to_dense", name, &args)
     }
 }
 
-/// Makes the parts of one matrix.
+/// Makes the indices of one matrix, then its tables.
 #[derive(Debug)]
 struct Maker {
     palette: &'static Palette,
     tensor: Tensor,
     watch: Watch,
     calibration: Option<Arc<Calibration>>,
-    /// What the making of the indices gave, until it is asked for.
-    tables: Mutex<Option<Vec<u8>>>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Part {
-    Indices,
-    Tables,
-}
-
-#[derive(Debug)]
-struct Piece {
-    maker: Arc<Maker>,
-    part: Part,
-}
-
-impl Deferred for Piece {
-    fn write(&self, sink: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        let maker = &self.maker;
-        if self.part == Part::Indices {
-            let tables = maker.make(Some(sink))?;
-            *maker.tables.lock().unwrap_or_else(PoisonError::into_inner) = Some(tables);
-            return Ok(());
-        }
-        let kept = maker.tables.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match kept {
-            Some(tables) => sink(&tables),
-            None => sink(&maker.make(None)?),
-        }
-    }
-}
-
-/// Where bytes go as they are made.
-type Sink<'a> = dyn FnMut(&[u8]) -> io::Result<()> + 'a;
-
-impl Maker {
-    /// Makes everything: indices go to `sink` if there is one, tables are returned.
-    fn make(&self, mut sink: Option<&mut Sink<'_>>) -> io::Result<Vec<u8>> {
+impl Make for Maker {
+    fn make(&self, mut sink: Option<&mut Sink<'_>>) -> io::Result<Vec<Vec<u8>>> {
         let (rows, columns) = (self.palette.group(&self.tensor), self.tensor.row_len());
         let (entries, groups) = (self.palette.entries(), self.tensor.rows() / rows);
         let feedback = self.calibration.as_ref().and_then(|c| c.feedback(self.tensor.name(), columns));
@@ -159,6 +122,6 @@ impl Maker {
                 self.watch.done.fetch_add((n * rows * columns) as u64, Ordering::Relaxed);
             }
         }
-        Ok(tables.iter().flat_map(|v| v.to_le_bytes()).collect())
+        Ok(vec![halves(&tables)])
     }
 }

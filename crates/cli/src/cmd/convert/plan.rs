@@ -30,99 +30,95 @@ pub(super) fn expected(relative: f64) -> &'static str {
 
 /// Prints the plan.
 pub(super) fn show(source: &Source, conversion: &Conversion<'_>, options: &Options, as_json: bool) -> Result<()> {
-    let estimate = conversion.estimate();
-    let findings = conversion.lint(Os::Ios18)?;
-    let sample = conversion.sample()?;
+    let (estimate, findings, sample) = (conversion.estimate(), conversion.lint(Os::Ios18)?, conversion.sample()?);
+    let plan = Plan { source, options, notes: conversion.notes(), estimate, findings, sample };
     let mut out = BufWriter::new(stdout().lock());
-    if as_json {
-        let object = object(source, conversion, options, &estimate, &findings, &sample);
-        writeln!(out, "{}", serde_json::to_string_pretty(&object)?)?;
-    } else {
-        text(&mut out, source, conversion, options, &estimate, &findings, &sample)?;
+    match as_json {
+        true => writeln!(out, "{}", serde_json::to_string_pretty(&plan.object())?)?,
+        false => plan.text(&mut out)?,
     }
     out.flush()?;
     Ok(())
 }
 
-fn text(
-    out: &mut impl Write,
-    source: &Source,
-    conversion: &Conversion<'_>,
-    options: &Options,
-    estimate: &Estimate,
-    findings: &[Finding],
-    sample: &Fidelity,
-) -> Result<()> {
-    let name = terminal::printable(&source.name());
-    writeln!(
-        out,
-        "{name} ({}), profile {}, {} weights",
-        source.architecture().name,
-        options.profile,
-        options.weights_name()
-    )?;
-    for note in conversion.notes() {
-        writeln!(out, "  note     {}", terminal::printable(&note))?;
-    }
-    writeln!(
-        out,
-        "  context  {} of the {} positions that the model was made for",
-        estimate.context, estimate.trained_context
-    )?;
-    writeln!(out, "  cache    {} of memory for each conversation", units::bytes(estimate.cache_bytes))?;
-    let bits = 8.0 * estimate.weight_bytes as f64 / estimate.weights.max(1) as f64;
-    writeln!(out, "  package  about {}, {bits:.2} bits a weight", units::bytes(estimate.weight_bytes))?;
-    writeln!(out, "  parts    {}", estimate.parts)?;
-    writeln!(out, "  lint     {}", lint::summary(findings))?;
-    lint::groups(findings).iter().try_for_each(|group| {
-        writeln!(out, "           {} {}: {}", group[0].severity.name(), group[0].rule.id, group[0].rule.asks)
-    })?;
-    let relative = sample.relative_error();
-    writeln!(out, "  quality  {}", expected(relative))?;
-    writeln!(out, "           weights are off by {:.3} % (rms; a sample of each matrix)", 100.0 * relative)?;
-    for m in sample.worst().iter().take(3).filter(|m| m.relative_error > 1e-3) {
-        let tensor = terminal::printable(&m.tensor);
-        writeln!(out, "           {:.2} %  {tensor} ({})", 100.0 * m.relative_error, m.form)?;
-    }
-    writeln!(out, "Nothing was written. `anemone verify` measures the quality of what is converted.")?;
-    Ok(())
+/// What is known of a conversion.
+struct Plan<'a> {
+    source: &'a Source,
+    options: &'a Options,
+    notes: Vec<String>,
+    estimate: Estimate,
+    findings: Vec<Finding>,
+    sample: Fidelity,
 }
 
-fn object(
-    source: &Source,
-    conversion: &Conversion<'_>,
-    options: &Options,
-    estimate: &Estimate,
-    findings: &[Finding],
-    sample: &Fidelity,
-) -> serde_json::Value {
-    let relative = sample.relative_error();
-    let findings: Vec<_> = findings
+impl Plan<'_> {
+    fn text(&self, out: &mut impl Write) -> Result<()> {
+        let Self { source, options, notes, estimate, findings, sample } = self;
+        let name = terminal::printable(&source.name());
+        writeln!(
+            out,
+            "{name} ({}), profile {}, {} weights",
+            source.architecture().name,
+            options.profile,
+            options.weights_name()
+        )?;
+        for note in notes {
+            writeln!(out, "  note     {}", terminal::printable(note))?;
+        }
+        writeln!(
+            out,
+            "  context  {} of the {} positions that the model was made for",
+            estimate.context, estimate.trained_context
+        )?;
+        writeln!(out, "  cache    {} of memory for each conversation", units::bytes(estimate.cache_bytes))?;
+        let bits = 8.0 * estimate.weight_bytes as f64 / estimate.weights.max(1) as f64;
+        writeln!(out, "  package  about {}, {bits:.2} bits a weight", units::bytes(estimate.weight_bytes))?;
+        writeln!(out, "  parts    {}", estimate.parts)?;
+        writeln!(out, "  lint     {}", lint::summary(findings))?;
+        lint::groups(findings).iter().try_for_each(|group| {
+            writeln!(out, "           {} {}: {}", group[0].severity.name(), group[0].rule.id, group[0].rule.asks)
+        })?;
+        let relative = sample.relative_error();
+        writeln!(out, "  quality  {}", expected(relative))?;
+        writeln!(out, "           weights are off by {:.3} % (rms; a sample of each matrix)", 100.0 * relative)?;
+        for m in sample.worst().iter().take(3).filter(|m| m.relative_error > 1e-3) {
+            let tensor = terminal::printable(&m.tensor);
+            writeln!(out, "           {:.2} %  {tensor} ({})", 100.0 * m.relative_error, m.form)?;
+        }
+        writeln!(out, "Nothing was written. `anemone verify` measures the quality of what is converted.")?;
+        Ok(())
+    }
+
+    fn object(&self) -> serde_json::Value {
+        let Self { source, options, notes, estimate, findings, sample } = self;
+        let relative = sample.relative_error();
+        let findings: Vec<_> = findings
         .iter()
         .map(|f| json!({ "rule": f.rule.id, "severity": f.severity.name(), "place": f.place.to_string(), "message": f.message }))
         .collect();
-    let worst: Vec<_> = sample
-        .worst()
-        .iter()
-        .take(8)
-        .map(|m| json!({ "tensor": m.tensor, "form": m.form, "relative_error": m.relative_error }))
-        .collect();
-    json!({
-        "model": source.name(),
-        "architecture": source.architecture().name,
-        "profile": options.profile.name(),
-        "weights": options.weights_name(),
-        "adapter": source.lora().map(|(_, about)| about),
-        "context": estimate.context,
-        "trained_context": estimate.trained_context,
-        "cache_bytes": estimate.cache_bytes,
-        "package_bytes": estimate.weight_bytes,
-        "parts": estimate.parts,
-        "weight_count": estimate.weights,
-        "notes": conversion.notes(),
-        "lint": findings,
-        "quality": { "relative_error": relative, "expected": expected(relative), "worst": worst },
-    })
+        let worst: Vec<_> = sample
+            .worst()
+            .iter()
+            .take(8)
+            .map(|m| json!({ "tensor": m.tensor, "form": m.form, "relative_error": m.relative_error }))
+            .collect();
+        json!({
+            "model": source.name(),
+            "architecture": source.architecture().name,
+            "profile": options.profile.name(),
+            "weights": options.weights_name(),
+            "adapter": source.lora().map(|(_, about)| about),
+            "context": estimate.context,
+            "trained_context": estimate.trained_context,
+            "cache_bytes": estimate.cache_bytes,
+            "package_bytes": estimate.weight_bytes,
+            "parts": estimate.parts,
+            "weight_count": estimate.weights,
+            "notes": notes,
+            "lint": findings,
+            "quality": { "relative_error": relative, "expected": expected(relative), "worst": worst },
+        })
+    }
 }
 
 #[cfg(test)]
