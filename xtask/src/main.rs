@@ -41,6 +41,29 @@ enum Chore {
         /// The largest mean Kullback-Leibler divergence, in nats.
         #[arg(long, default_value_t = 1e-3)]
         kl: f64,
+        /// How the tokens before a position are read.
+        #[arg(long, value_enum, default_value = "single")]
+        reading: xtask::parity::Reading,
+        /// Threads.
+        #[arg(long, default_value_t = 2)]
+        threads: usize,
+    },
+    /// Compare the arithmetic of a model as it comes with exact arithmetic, on the same prompts.
+    Drift {
+        /// The folder of the converted model.
+        model: std::path::PathBuf,
+        /// The reference: safetensors with prompts.
+        #[arg(long)]
+        reference: std::path::PathBuf,
+        /// How the tokens before a position are read.
+        #[arg(long, value_enum, default_value = "prompts")]
+        reading: xtask::parity::Reading,
+        /// The least share of positions whose best token is the same.
+        #[arg(long, default_value_t = 0.99)]
+        agree: f64,
+        /// The largest mean Kullback-Leibler divergence, in nats.
+        #[arg(long, default_value_t = 2e-3)]
+        kl: f64,
         /// Threads.
         #[arg(long, default_value_t = 2)]
         threads: usize,
@@ -132,12 +155,17 @@ fn main() -> Result<ExitCode> {
             report.errors
         }
         Chore::Licences => xtask::licences::check()?,
-        Chore::Parity { model, reference, agree, agree_all, kl, threads } => {
+        Chore::Parity { model, reference, agree, agree_all, kl, reading, threads } => {
             let start = std::time::Instant::now();
-            let report = xtask::parity::compare(&model, &reference, threads)?;
+            let report = xtask::parity::compare(&model, &reference, reading, threads)?;
             let each = start.elapsed().as_secs_f64() * 1e3 / report.positions.max(1) as f64;
             writeln!(out, "{report:#?}\n{each:.1} ms a token, loading included")?;
             report.errors(xtask::parity::Bounds { agree, agree_all, kl })
+        }
+        Chore::Drift { model, reference, reading, agree, kl, threads } => {
+            let found = xtask::parity::drift(&model, &reference, reading, threads)?;
+            writeln!(out, "{found:#?}")?;
+            xtask::parity::drift_errors(&found, agree, kl)
         }
         Chore::Quality(options) => {
             xtask::quality::measure(&options)?;

@@ -1,19 +1,25 @@
 //! A converted model against what PyTorch gave for the same weights: argmax at each position, divergence of whole
-//! distributions at some.
+//! distributions at some; and against its own exact arithmetic, at each position.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use anemone::verify::divergence;
-use anemone_cpu::{Instance, Plan, PlanOptions, Pool, State};
-use anemone_mil::lower::PackCache;
-use anemone_mil::{Data, DataMut};
+use anemone::verify::{Agreement, Comparison, divergence};
+use anemone::{ModelOptions, PackageRunner, Runner};
 use anyhow::{Context, Result, bail};
 use half::f16;
 use safetensors::SafeTensors;
 
 /// Positions whose best token leads by less than this may go either way.
 const MARGIN: f32 = 0.05;
+
+/// How a model reads the tokens before a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Reading {
+    /// One by one, as when it answers.
+    Single,
+    /// All at once, in calls as wide as there are: each position is the last of a prompt.
+    Prompts,
+}
 
 /// What a comparison found.
 #[derive(Debug, Default, Clone, Copy)]
@@ -34,44 +40,30 @@ pub struct Report {
     pub distributions: usize,
 }
 
-/// Feeds every prompt of the reference, token by token, through `function` `decode` of the package at `folder`.
+/// Feeds the tokens of every prompt of the reference to the model at `folder`, and looks at what follows each.
 ///
 /// # Errors
-/// If the package or the reference cannot be read or run.
-pub fn compare(folder: &Path, reference: &Path, threads: usize) -> Result<Report> {
-    let model = anemone_mil::load::load(&folder.join(anemone_package::bundle::PACKAGE))?;
-    let function = model.function(Some("decode")).context("the package has no function `decode`")?;
-    let plan = Arc::new(Plan::new(function, &PlanOptions::default(), &PackCache::default())?);
-    let mut instance = Instance::new(plan.clone(), Pool::new(threads));
+/// If the model or the reference cannot be read or run.
+pub fn compare(folder: &Path, reference: &Path, reading: Reading, threads: usize) -> Result<Report> {
+    let runner = open(folder, false, threads)?;
     let bytes = std::fs::read(reference)?;
-    let tensors = SafeTensors::deserialize(&bytes)?;
-    let ints = |name: &str| -> Result<Vec<i32>> {
-        let view = tensors.tensor(name)?;
-        Ok(view.data().chunks_exact(4).map(|b| i32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect())
-    };
+    let prompts = Prompts(SafeTensors::deserialize(&bytes)?);
     let mut report = Report::default();
     let mut prompt = 0;
-    while tensors.tensor(&format!("p{prompt}.prompt")).is_ok() {
-        let mut tokens = ints(&format!("p{prompt}.prompt"))?;
-        tokens.extend(ints(&format!("p{prompt}.greedy"))?);
-        let best = ints(&format!("p{prompt}.argmax"))?;
-        let margin = tensors.tensor(&format!("p{prompt}.margin"))?;
-        let margin: Vec<f32> =
-            margin.data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
-        let at = ints(&format!("p{prompt}.positions"))?;
-        let rows = tensors.tensor(&format!("p{prompt}.logits"))?;
+    while let Some(tokens) = prompts.tokens(prompt)? {
+        let best = prompts.integers(prompt, "argmax")?;
+        let margin = prompts.words(prompt, "margin")?;
+        let at = prompts.integers(prompt, "positions")?;
+        let rows = prompts.0.tensor(&format!("p{prompt}.logits"))?;
         let vocabulary = *rows.shape().last().context("logits have a vocabulary")?;
-        let mut state = State::new(plan.states().clone());
-        for (position, &token) in tokens.iter().enumerate().take(best.len()) {
-            set(&mut instance, "input_ids", token)?;
-            set(&mut instance, "cache_position", i32::try_from(position)?)?;
-            instance.run(&mut state)?;
-            let Data::F32(logits) = instance.output(0) else { bail!("logits are floats") };
+        let mut reader = Reader::new(&runner, reading)?;
+        for position in 0..best.len().min(tokens.len()) {
+            let logits = reader.after(&tokens[..=position])?;
             let found = (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b])).unwrap_or(0);
             let same = found == best[position] as usize;
             report.positions += 1;
             report.agree_all += usize::from(same);
-            if margin[position] > MARGIN {
+            if f32::from_le_bytes(margin[position]) > MARGIN {
                 report.clear += 1;
                 report.agree += usize::from(same);
             }
@@ -94,13 +86,82 @@ pub fn compare(folder: &Path, reference: &Path, threads: usize) -> Result<Report
     Ok(report)
 }
 
-fn set(instance: &mut Instance, name: &str, value: i32) -> Result<()> {
-    let index = instance.input_index(name).with_context(|| format!("the function has no input {name}"))?;
-    match instance.input_mut(index) {
-        DataMut::I32(v) => v.fill(value),
-        _ => bail!("{name} is not of integers"),
+/// The same prompts, read by the model at `folder` as it comes and in exact arithmetic.
+///
+/// # Errors
+/// As [`compare`].
+pub fn drift(folder: &Path, reference: &Path, reading: Reading, threads: usize) -> Result<Agreement> {
+    let (exact, runner) = (open(folder, true, threads)?, open(folder, false, threads)?);
+    let bytes = std::fs::read(reference)?;
+    let prompts = Prompts(SafeTensors::deserialize(&bytes)?);
+    let mut comparison = Comparison::default();
+    let mut prompt = 0;
+    while let Some(tokens) = prompts.tokens(prompt)? {
+        let (mut trusted, mut reader) = (Reader::new(&exact, Reading::Single)?, Reader::new(&runner, reading)?);
+        for position in 0..tokens.len() {
+            let read = &tokens[..=position];
+            comparison.add(position, trusted.after(read)?, reader.after(read)?, tokens.get(position + 1).copied());
+        }
+        prompt += 1;
     }
-    Ok(())
+    Ok(comparison.agreement())
+}
+
+fn open(folder: &Path, exact: bool, threads: usize) -> Result<PackageRunner> {
+    let options = ModelOptions { threads: Some(threads), exact, ..ModelOptions::default() };
+    Ok(PackageRunner::open(folder, &options)?)
+}
+
+/// The reference's prompts with the answers that PyTorch gave.
+struct Prompts<'a>(SafeTensors<'a>);
+
+impl Prompts<'_> {
+    /// A prompt and its answer; none beyond the last.
+    fn tokens(&self, prompt: usize) -> Result<Option<Vec<u32>>> {
+        if self.0.tensor(&format!("p{prompt}.prompt")).is_err() {
+            return Ok(None);
+        }
+        let mut tokens = self.integers(prompt, "prompt")?;
+        tokens.extend(self.integers(prompt, "greedy")?);
+        Ok(Some(tokens))
+    }
+
+    fn integers(&self, prompt: usize, name: &str) -> Result<Vec<u32>> {
+        Ok(self.words(prompt, name)?.into_iter().map(u32::from_le_bytes).collect())
+    }
+
+    fn words(&self, prompt: usize, name: &str) -> Result<Vec<[u8; 4]>> {
+        Ok(self.0.tensor(&format!("p{prompt}.{name}"))?.data().as_chunks().0.to_vec())
+    }
+}
+
+/// A model that reads longer and longer beginnings of one text.
+struct Reader<'a> {
+    runner: &'a PackageRunner,
+    reading: Reading,
+    state: <PackageRunner as Runner>::State,
+    logits: Vec<f32>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(runner: &'a PackageRunner, reading: Reading) -> Result<Self> {
+        let state = runner.new_state().map_err(anyhow::Error::from_boxed)?;
+        Ok(Self { runner, reading, state, logits: vec![0.0; runner.vocabulary()] })
+    }
+
+    /// What follows all of `tokens`; those before the last were read before.
+    fn after(&mut self, tokens: &[u32]) -> Result<&[f32]> {
+        let mut position = match self.reading {
+            Reading::Single => tokens.len() - 1,
+            Reading::Prompts => 0,
+        };
+        for tokens in tokens[position..].chunks(self.runner.chunk()) {
+            let fed = self.runner.feed(&mut self.state, position, tokens, &mut self.logits);
+            fed.map_err(anyhow::Error::from_boxed)?;
+            position += tokens.len();
+        }
+        Ok(&self.logits)
+    }
 }
 
 /// What a report must show.
@@ -137,4 +198,17 @@ impl Report {
         }
         errors
     }
+}
+
+/// What is wrong with a [`drift`], if anything.
+#[must_use]
+pub fn drift_errors(found: &Agreement, agree: f64, kl: f64) -> Vec<String> {
+    let mut errors = Vec::new();
+    if found.top1() < agree {
+        errors.push(format!("the best token is the same at {:.4} of the positions, {agree} are needed", found.top1()));
+    }
+    if found.mean_divergence > kl || found.mean_divergence.is_nan() {
+        errors.push(format!("the mean divergence is {:.2e}, at most {kl:.0e} is allowed", found.mean_divergence));
+    }
+    errors
 }
