@@ -12,6 +12,8 @@
 //! └── sessions/NAME/       conversations
 //! ```
 
+mod packed;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -20,6 +22,7 @@ use anemone_convert::ConvertError;
 use anyhow::{Context, Error, Result, bail};
 
 use crate::causes;
+pub use packed::package_digests;
 
 /// The folder that holds cached checkpoints, converted models and work in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +52,20 @@ pub struct Cached {
     pub path: PathBuf,
     /// Bytes on disk, all files together.
     pub bytes: u64,
+}
+
+/// The name of the folder of packed weights, in the home and among what can be removed.
+pub const PACKED: &str = "packed";
+
+/// What was removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removed {
+    /// Its name.
+    pub name: String,
+    /// Bytes of the thing itself.
+    pub bytes: u64,
+    /// Bytes of what its weights were packed to.
+    pub packed: u64,
 }
 
 impl Home {
@@ -129,9 +146,9 @@ impl Home {
         self.root.join("tmp")
     }
 
-    /// Where weights are kept as they are packed for this processor. It may be deleted at any time.
-    pub fn packed(&self) -> PathBuf {
-        self.root.join("packed")
+    /// The path of [`Home::packed`].
+    pub fn packed_path(&self) -> PathBuf {
+        self.root.join(PACKED)
     }
 
     /// The folder of the converted model `name`; refuses names that would lead elsewhere.
@@ -147,14 +164,21 @@ impl Home {
         Ok(found)
     }
 
-    /// Removes one cached thing by name and says what it was. A model goes before a checkpoint of the same name.
-    pub fn remove(&self, name: &str) -> Result<Cached> {
+    /// Removes one cached thing by name and says what it was. A model goes before a checkpoint of the same name, and with it
+    /// what its weights were packed to; [`PACKED`] is all that is packed.
+    pub fn remove(&self, name: &str) -> Result<Removed> {
         check_name(name)?;
         let listed = self.list()?;
         let Some(cached) = listed.iter().find(|cached| cached.name == name) else {
+            if name == PACKED {
+                let path = self.packed_path();
+                let packed = self.packed().clear().with_context(|| format!("cannot empty {}", path.display()))?;
+                return Ok(Removed { name: name.to_owned(), bytes: 0, packed });
+            }
             let names: Vec<&str> = listed.iter().map(|cached| cached.name.as_str()).collect();
             bail!("nothing called {name} is cached in {}; cached: {}", self.root.display(), or_nothing(&names));
         };
+        let digests = package_digests(&cached.path);
         // Renamed first, so that a kill half-way through leaves no half a model under its name.
         let place =
             || format!("cannot remove {}: it is first moved to {}", cached.path.display(), self.tmp().display());
@@ -163,7 +187,8 @@ impl Home {
         fs::rename(&cached.path, doomed.path().join("it"))
             .and_then(|()| doomed.close())
             .with_context(|| format!("cannot remove {}", cached.path.display()))?;
-        Ok(cached.clone())
+        let packed = self.forget_packed(&digests)?;
+        Ok(Removed { name: cached.name.clone(), bytes: cached.bytes, packed })
     }
 }
 

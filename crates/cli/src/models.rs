@@ -70,7 +70,7 @@ impl Choice {
         let spinner = ProgressBar::new_spinner().with_message(format!("opening {}", found.path.display()));
         spinner.enable_steady_tick(Duration::from_millis(120));
         // Without a home nothing is kept, and every start packs.
-        let packed = Home::locate().ok().map(|home| home.packed());
+        let packed = Home::locate().ok().map(|home| home.packed_path());
         let threads = self.threads.map(usize::from);
         if self.strict_fp16 && self.place.uses_core_ml() {
             return Err(Usage("--strict-fp16 is of Anemone's own runtime: add --backend cpu".into()).into());

@@ -18,6 +18,7 @@ use super::info::{self, CallInfo, RunnerInfo, notes};
 use super::packed_file::PackedFile;
 use super::widths::Families;
 use crate::location::Location;
+use crate::packed::PackedFolder;
 use crate::signature::{Call, Recognized, recognize, unwritten_state};
 use crate::step::ReadyStep;
 use crate::{Backend, BackendOptions, heap};
@@ -41,7 +42,8 @@ pub struct ModelOptions {
     pub strict_fp16: bool,
     /// A folder to keep packed weights in, about as large as the package's own: a second start reads them instead of packing
     /// them again. Files are known by the package's digest and the processor's instruction set; what is stale or damaged is
-    /// made anew. None are kept without a folder.
+    /// made anew, and what was used least recently is removed beyond [`PackedFolder::MOST_BYTES`]. None are kept without a
+    /// folder.
     pub packed: Option<PathBuf>,
     /// Whether what comes is guessed from what was said before, and several guesses are checked in one call. Answers are the
     /// same.
@@ -129,10 +131,11 @@ impl PackageRunner {
                 (None, Some(computed)) => (joined(computed)?, None),
                 (None, None) => unreachable!("the digest of a bare package is computed"),
             };
+            let folder = options.packed.as_ref().map(PackedFolder::new);
             let mut kept = Vec::new();
             let mut caches = Vec::new();
             for ((path, package), digest) in location.parts.iter().zip(&packages).zip(&digests) {
-                let file = options.packed.as_deref().map(|folder| PackedFile::new(folder, digest));
+                let file = folder.as_ref().map(|folder| PackedFile::new(folder, digest));
                 let arena = Arc::new(file.as_ref().and_then(PackedFile::read).unwrap_or_default());
                 let files = package.weight_file_names().into_iter().map(|name| package.weight_file(name));
                 let files = files.collect::<Result<Vec<_>, _>>().map_err(|e| program(path, e))?;
@@ -150,8 +153,10 @@ impl PackageRunner {
                 return Err(Error::bundle(BundleError::Changed { path, expected, found }));
             }
             let runner = runner?;
-            for (file, arena) in kept.into_iter().filter(|(_, arena)| arena.is_new()) {
-                file.write(&arena);
+            let new: Vec<_> = kept.iter().filter(|(_, arena)| arena.is_new()).collect();
+            new.iter().for_each(|(file, arena)| file.write(arena));
+            if let Some(folder) = folder.filter(|_| !new.is_empty()) {
+                folder.bound(&kept.iter().map(|(file, _)| file.path()).collect::<Vec<_>>());
             }
             // What was read to be packed and checked need not stay in memory.
             packages.iter().for_each(Package::release_memory);

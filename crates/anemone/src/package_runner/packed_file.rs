@@ -10,15 +10,16 @@
 //! the packing and of this library: a file of another one is packed anew. They are read, not mapped: mapped files lie in
 //! small pages, which cost a third of the bandwidth for as long as the model runs; reading costs some milliseconds once.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use anemone_kernels::Isa;
 use anemone_kernels::buffer::{ALIGN, Arena, PACKING, Saved};
-use anemone_package::bundle::hex;
 use sha2::{Digest, Sha256};
+
+use crate::packed::PackedFolder;
 
 const MAGIC: &[u8; 16] = b"anemone packed 1";
 const HEADER: usize = 16 + 32 + 8 + 8 + 8;
@@ -29,18 +30,23 @@ const MAX_BUFFERS: usize = 1 << 20;
 /// Where the packed weights of one package are kept, and what they must be made of.
 #[derive(Debug)]
 pub(super) struct PackedFile {
+    folder: PackedFolder,
     path: PathBuf,
     identity: [u8; 32],
 }
 
 impl PackedFile {
     /// The file for the package of digest `owner`, in `folder`.
-    pub(super) fn new(folder: &Path, owner: &[u8; 32]) -> Self {
+    pub(super) fn new(folder: &PackedFolder, owner: &[u8; 32]) -> Self {
         let isa = Isa::detect().name();
         let mut digest = Sha256::new_with_prefix(owner);
         digest.update(format!("{isa} {PACKING} {}", env!("CARGO_PKG_VERSION")));
-        let name = format!("{}-{isa}", &hex(owner)[..32]);
-        Self { path: folder.join(name), identity: digest.finalize().into() }
+        Self { path: folder.file(owner, isa), folder: folder.clone(), identity: digest.finalize().into() }
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// What was kept, if it is there and whole. What is wrong with it otherwise is told to the log.
@@ -103,9 +109,7 @@ impl PackedFile {
     }
 
     fn try_write(&self, arena: &Arena) -> io::Result<u64> {
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder)?;
-        let mut file = tempfile::Builder::new().prefix(".packing-").tempfile_in(folder)?;
+        let mut file = self.folder.begin()?;
         let written = arena.save(|all| -> io::Result<u64> {
             let bytes = all.last().map_or(0, |(s, b)| s.start + b.len());
             let mut table = Vec::with_capacity(all.len() * ENTRY);
@@ -145,21 +149,7 @@ impl PackedFile {
         })?;
         // Renamed when it is whole. Not synced: a file that a power cut left half written has another checksum.
         file.persist(&self.path).map_err(|e| e.error)?;
-        remove_unused(folder);
         Ok(written)
-    }
-}
-
-/// What nobody read for so long is removed when something is added.
-const UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
-
-fn remove_unused(folder: &Path) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let age = entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| t.elapsed().ok());
-        if age.is_some_and(|age| age > UNUSED) {
-            // Somebody else may remove it at the same time.
-            let _gone = fs::remove_file(entry.path());
-        }
     }
 }
 
@@ -201,6 +191,7 @@ impl Checksum {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::sync::Arc;
 
     use anemone_kernels::buffer::Buffer;
@@ -222,7 +213,7 @@ mod tests {
     #[test]
     fn a_second_start_reads_and_damage_packs_anew() {
         let folder = tempfile::tempdir().unwrap();
-        let kept = PackedFile::new(&folder.path().join("packed"), &[7; 32]);
+        let kept = PackedFile::new(&PackedFolder::new(folder.path().join("packed")), &[7; 32]);
         assert!(kept.read().is_none(), "nothing is there yet");
         let (arena, mut calls) = (Arc::new(Arena::default()), 0);
         let first = make(&arena, 0..9, &mut calls);
@@ -233,7 +224,10 @@ mod tests {
         assert!(first.iter().zip(&second).all(|(a, b)| a[..] == b[..]));
         assert_eq!(fs::read_dir(folder.path().join("packed")).unwrap().count(), 1, "no leftovers");
 
-        assert!(PackedFile { path: kept.path.clone(), identity: [1; 32] }.try_read().is_err(), "another package");
+        assert!(
+            PackedFile { folder: kept.folder.clone(), path: kept.path.clone(), identity: [1; 32] }.try_read().is_err(),
+            "another package"
+        );
         let whole = fs::read(&kept.path).unwrap();
         for cut in [0, 10, HEADER, HEADER + 100, whole.len() - 1] {
             fs::write(&kept.path, &whole[..cut]).unwrap();

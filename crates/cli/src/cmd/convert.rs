@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anemone::calibrate::{TEXT, calibrate};
 use anemone_cli::acquire::{Terminal, by_id};
+use anemone_cli::home::{Home, package_digests};
 use anemone_cli::{numbers, units};
 use anemone_convert::lint::Os;
 use anemone_convert::{
@@ -218,6 +219,7 @@ pub(crate) fn convert(
     rules.dedup();
     let rules = if rules.is_empty() { String::new() } else { format!(" ({}); see `anemone lint`", rules.join(", ")) };
     terminal::note(&format!("  lint     for profile {}: {}{rules}", options.profile, super::lint::summary(&findings)));
+    let replaced = package_digests(folder);
     let begin = Instant::now();
     let converted = std::thread::scope(|scope| {
         let work = scope.spawn(|| conversion.run(folder, watch));
@@ -237,9 +239,20 @@ pub(crate) fn convert(
         Ok(result) => result?,
         Err(panic) => std::panic::resume_unwind(panic),
     };
+    forget(replaced, folder);
     faithful(&fidelity).iter().for_each(|line| terminal::note(line));
     terminal::note(&format!("  done in {:.1} s", begin.elapsed().as_secs_f64()));
     Ok(())
+}
+
+/// Removes what the weights of packages that are no more were packed to. That it stays is no reason to fail.
+fn forget(mut digests: Vec<String>, folder: &Path) {
+    let there = package_digests(folder);
+    digests.retain(|digest| !there.contains(digest));
+    let Ok(home) = Home::locate() else { return };
+    if let Err(error) = home.forget_packed(&digests) {
+        tracing::info!("{error:#}");
+    }
 }
 
 /// The text to calibrate with, if there is a use for one.

@@ -2,7 +2,7 @@
 
 use std::io::{Write, stdout};
 
-use anemone_cli::home::{Home, Kind};
+use anemone_cli::home::{Home, Kind, PACKED, Removed};
 use anemone_cli::units;
 use anemone_package::bundle::BundleManifest;
 use anyhow::Result;
@@ -17,6 +17,10 @@ use crate::terminal;
   anemone models                                 what is cached, with sizes
   anemone models --json                          the same for programs
   anemone models remove SmolLM2-135M-Instruct    free its room
+  anemone models remove packed                   free the room of packed weights
+
+`packed` is what weights were packed to for this processor, so that the next start is quick: it has 4 GB at most, goes with \
+its model, and is made anew when it is needed.
 
 The folder is ANEMONE_HOME, or anemone in the user's cache folder.")]
 pub(crate) struct Arguments {
@@ -29,7 +33,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Remove a cached model or checkpoint
+    /// Remove a cached model or checkpoint, or all packed weights
     #[command(after_help = "Example:\n  anemone models remove SmolLM2-135M-Instruct")]
     Remove {
         /// Its name, as `anemone models` lists it
@@ -42,8 +46,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.action {
         None => list(&home, arguments.json),
         Some(Action::Remove { name }) => {
-            let gone = home.remove(name)?;
-            terminal::note(&format!("Removed {} ({}).", gone.name, units::bytes(gone.bytes)));
+            let Removed { name, bytes, packed } = home.remove(name)?;
+            let size = match (bytes, packed) {
+                (bytes, 0) => units::bytes(bytes),
+                (0, packed) => units::bytes(packed),
+                (bytes, packed) => {
+                    format!("{}, and {} that its weights were packed to", units::bytes(bytes), units::bytes(packed))
+                }
+            };
+            terminal::note(&format!("Removed {name} ({size})."));
             Ok(())
         }
     }
@@ -51,6 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 fn list(home: &Home, as_json: bool) -> Result<()> {
     let cached = home.list()?;
+    let packed = home.packed().bytes();
     let mut out = stdout().lock();
     if as_json {
         let all: Vec<_> = cached
@@ -67,14 +79,16 @@ fn list(home: &Home, as_json: bool) -> Result<()> {
                 })
             })
             .collect();
-        writeln!(out, "{}", serde_json::to_string_pretty(&json!({ "home": home.root(), "cached": all }))?)?;
+        let packed = json!({ "path": home.packed_path(), "bytes": packed });
+        let all = json!({ "home": home.root(), "cached": all, "packed": packed });
+        writeln!(out, "{}", serde_json::to_string_pretty(&all)?)?;
         return Ok(());
     }
-    if cached.is_empty() {
+    if cached.is_empty() && packed == 0 {
         terminal::note(&format!("Nothing is cached in {} yet; `anemone run` begins.", home.root().display()));
         return Ok(());
     }
-    let width = cached.iter().map(|c| c.name.chars().count()).max().unwrap_or(0);
+    let width = cached.iter().map(|c| c.name.chars().count()).max().unwrap_or(0).max(PACKED.len());
     for c in &cached {
         let more = match BundleManifest::read(&c.path) {
             Ok(m) => format!("  context {}, weights {}", m.context, terminal::printable(&m.weights)),
@@ -83,7 +97,11 @@ fn list(home: &Home, as_json: bool) -> Result<()> {
         };
         writeln!(out, "{:width$}  {:10}  {:>9}{more}", c.name, kind(c.kind), units::bytes(c.bytes))?;
     }
-    let all = cached.iter().map(|c| c.bytes).sum();
+    if packed > 0 {
+        let more = "weights as this processor takes them";
+        writeln!(out, "{PACKED:width$}  {:10}  {:>9}  {more}", "", units::bytes(packed))?;
+    }
+    let all = cached.iter().map(|c| c.bytes).sum::<u64>() + packed;
     terminal::note(&format!("{} in {}", units::bytes(all), home.root().display()));
     Ok(())
 }

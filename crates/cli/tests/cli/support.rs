@@ -182,9 +182,13 @@ impl Folder {
         self.at("tiny")
     }
 
+    pub(crate) fn home(&self) -> String {
+        self.at("home")
+    }
+
     /// The binary, at home here.
     pub(crate) fn anemone<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Run {
-        anemone(arguments).env("ANEMONE_HOME", self.at("home"))
+        anemone(arguments).env("ANEMONE_HOME", self.home())
     }
 }
 
