@@ -90,6 +90,16 @@ impl SessionStore {
         Session::new(model)?.reopen(held)
     }
 
+    /// A copy of the session `name`, which is not kept. The session itself is only read, also if another process has it
+    /// open, and stays as it is whatever becomes of the copy.
+    ///
+    /// # Errors
+    /// [`Error::Kept`]: there is none of that name, its log can't be read, or it belongs to a model with another tokenizer.
+    pub fn copy<R: Runner>(&self, name: &str, model: Arc<LanguageModel<R>>) -> Result<(Session<R>, Reopened)> {
+        let folder = self.existing(name)?;
+        Session::new(model)?.copy_of(&folder, &Held::shelf(&folder, self.limits, &self.disk))
+    }
+
     /// Keeps a conversation as the session `name`, which must not exist yet, and from now on all that becomes of it. If it
     /// was kept under another name, that session stays as it is.
     ///

@@ -19,6 +19,7 @@ pub fn of(error: &Error) -> String {
                 "regenerate" => "/retry",
                 "undo" => "/undo",
                 "rewind" => "/rewind",
+                "load" => "/load",
                 other => other,
             };
             format!("{command}: {problem}")

@@ -55,9 +55,14 @@ impl Held {
         if let Err(error) = fs::write(folder.join(OWNER), std::process::id().to_string()) {
             tracing::debug!("{}: {error}", folder.display());
         }
-        let shelf = Shelf { folder: folder.join(SNAPSHOTS), limits: limits.each(), disk: Arc::clone(disk) };
+        let shelf = Self::shelf(folder, limits, disk);
         let (folder, root, disk) = (folder.to_owned(), root.to_owned(), Arc::clone(disk));
         Ok(Self { folder, root, limits, disk, shelf, _lock: lock })
+    }
+
+    /// The snapshots in a folder.
+    pub(super) fn shelf(folder: &Path, limits: KeepLimits, disk: &Arc<dyn Disk>) -> Shelf {
+        Shelf { folder: folder.join(SNAPSHOTS), limits: limits.each(), disk: Arc::clone(disk) }
     }
 
     /// The log's path.

@@ -210,6 +210,42 @@ fn a_copy_goes_on_by_itself() {
 }
 
 #[test]
+fn what_is_loaded_goes_on_elsewhere_and_stays_as_it_was() {
+    let (_folder, store) = folder();
+    let (mut session, _) = store.open("a", model()).unwrap();
+    say(&mut session, "hi");
+    let mut save = session.fork().unwrap();
+    store.keep("save", &mut save).unwrap();
+    save.checkpoint().unwrap().unwrap();
+    let saved = all(&save);
+    drop(save);
+    let log = fs::read(store.root().join("save").join(LOG)).unwrap();
+    say(&mut session, "more");
+
+    // Also while somebody has it open.
+    let held = store.hold("save").unwrap();
+    let (copy, opened) = store.copy("save", Arc::clone(session.model())).unwrap();
+    assert!(copy.folder().is_none() && opened.position > 0 && opened.notices.is_empty(), "{opened:?}");
+    drop(held);
+    let folder = session.folder().map(Path::to_owned);
+    session.replace_with(copy).unwrap();
+    assert_eq!((all(&session), session.position(), session.folder()), (saved.clone(), opened.position, folder.as_deref()));
+    let turn = say(&mut session, "otherwise");
+    assert_eq!((turn.tokens_reused, turn.text.as_str()), (opened.position, "again"));
+    session.regenerate(&Request::default(), &mut |_| {}).unwrap();
+    let gone_on = all(&session);
+    drop(session);
+    assert_eq!(fs::read(store.root().join("save").join(LOG)).unwrap(), log);
+    assert_eq!(all(&store.open("a", model()).unwrap().0), gone_on);
+    assert_eq!(all(&store.open("save", model()).unwrap().0), saved);
+
+    let mut other = Session::new(model()).unwrap();
+    let (copy, _) = store.copy("save", model()).unwrap();
+    assert!(matches!(other.replace_with(copy).unwrap_err(), Error::Conversation { operation: "load", .. }));
+    assert!(matches!(kept(store.copy("none", model()).unwrap_err()), KeepError::Missing));
+}
+
+#[test]
 fn snapshots_come_by_themselves_and_stay_within_bounds() {
     let folder = tempfile::tempdir().unwrap();
     let limits = KeepLimits { snapshots: 2, bytes: 1 << 20, every: 10 };

@@ -10,7 +10,7 @@ use super::earlier::Draft;
 use super::log::{Begin, Log, Open, Reading, from_nanoseconds, nanoseconds};
 use super::prompt::{Entry, Generated};
 use crate::kept::{Held, KeepError, LOG, Notice, Reopened};
-use crate::snapshot::{SnapshotInfo, store};
+use crate::snapshot::{Shelf, SnapshotInfo, store};
 use crate::{Detokenizer, Error, LanguageModel, Message, Result, Runner};
 
 /// Where a session is kept.
@@ -60,12 +60,7 @@ impl<R: Runner> Session<R> {
             self.keep_from_now(held)?;
             return Ok((self, Reopened { is_new: true, ..Reopened::default() }));
         }
-        let reading = Reading::of(&path).map_err(fail)?;
-        let begin = begin(&self.model);
-        if reading.begin.tokenizer != begin.tokenizer || reading.begin.vocabulary > begin.vocabulary {
-            let (expected, found) = (begin.tokenizer, reading.begin.tokenizer);
-            return Err(fail(KeepError::Tokenizer { expected, found }));
-        }
+        let reading = self.read_log(&path)?;
         let (log, copy) = Log::reopen(&held.disk, &path, &reading).map_err(fail)?;
         let mut notices = Vec::new();
         match copy {
@@ -75,15 +70,66 @@ impl<R: Runner> Session<R> {
         }
         notices.extend(self.recall(reading)?);
         self.transcript.set_log(Some(log));
-        let (position, snapshot) = self.take_snapshot(&held, &mut notices);
-        self.kept = Some(Kept { held, snapshot_at: position, trouble: None });
+        held.shelf.sweep();
+        let reopened = self.reopened(&held.shelf, notices);
+        self.kept = Some(Kept { held, snapshot_at: reopened.position, trouble: None });
         self.commit("reopened");
+        Ok((self, reopened))
+    }
+
+    /// Makes this, a new session, a copy of the one that is kept in a folder, which is not changed.
+    pub(crate) fn copy_of(mut self, folder: &Path, shelf: &Shelf) -> Result<(Self, Reopened)> {
+        let path = folder.join(LOG);
+        let reading = self.read_log(&path)?;
+        let mut notices = Vec::new();
+        notices.extend(self.recall(reading)?);
+        let reopened = self.reopened(shelf, notices);
+        Ok((self, reopened))
+    }
+
+    /// Reads a log, which must be of this session's tokenizer.
+    fn read_log(&self, path: &Path) -> Result<Reading> {
+        let fail = |source| Error::kept(path, source);
+        let reading = Reading::of(path).map_err(fail)?;
+        let begin = begin(&self.model);
+        if reading.begin.tokenizer != begin.tokenizer || reading.begin.vocabulary > begin.vocabulary {
+            let (expected, found) = (begin.tokenizer, reading.begin.tokenizer);
+            return Err(fail(KeepError::Tokenizer { expected, found }));
+        }
+        Ok(reading)
+    }
+
+    /// Takes the cache from a snapshot, if there is one, and tells what was opened.
+    fn reopened(&mut self, shelf: &Shelf, mut notices: Vec<Notice>) -> Reopened {
+        let (position, snapshot) = self.take_snapshot(shelf, &mut notices);
         let (messages, tokens) = (self.entries.len(), self.transcript.tokens().len());
         // The last token of an answer is never read before the next message.
         if tokens > position + 1 {
             notices.push(Notice::Replay { tokens: tokens - position });
         }
-        Ok((self, Reopened { is_new: false, messages, tokens, position, snapshot, notices }))
+        Reopened { is_new: false, messages, tokens, position, snapshot, notices }
+    }
+
+    /// Makes the conversation of `other` this one's. Where this one is kept it stays kept, with its policy for overflows;
+    /// what it was before is in its log alone.
+    ///
+    /// # Errors
+    /// [`Error::Conversation`] when `other` is with another model.
+    pub fn replace_with(&mut self, mut other: Self) -> Result<()> {
+        if !Arc::ptr_eq(&self.model, &other.model) {
+            let problem = "that conversation is with another model".into();
+            return Err(Error::Conversation { operation: "load", problem });
+        }
+        other.transcript.set_log(None);
+        other.transcript.succeed(&mut self.transcript);
+        self.transcript = other.transcript;
+        (self.entries, self.earlier) = (other.entries, other.earlier);
+        (self.prompter, self.began) = (other.prompter, other.began);
+        if let Some(kept) = &mut self.kept {
+            kept.snapshot_at = 0;
+        }
+        self.commit("loaded");
+        Ok(())
     }
 
     /// Makes the conversation what a log tells of it.
@@ -123,10 +169,9 @@ impl<R: Runner> Session<R> {
     }
 
     /// Takes the cache from the snapshot that holds most of the transcript.
-    fn take_snapshot(&mut self, held: &Held, notices: &mut Vec<Notice>) -> (usize, Option<std::path::PathBuf>) {
-        held.shelf.sweep();
+    fn take_snapshot(&mut self, shelf: &Shelf, notices: &mut Vec<Notice>) -> (usize, Option<std::path::PathBuf>) {
         let runner = &self.model.runner;
-        let best = held.shelf.best(runner, self.transcript.tokens(), 1, false);
+        let best = shelf.best(runner, self.transcript.tokens(), 1, false);
         let mut unusable = best.unusable;
         let mut taken = (0, None);
         for (snapshot, columns) in best.snapshots {

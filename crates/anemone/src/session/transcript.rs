@@ -189,6 +189,12 @@ impl<R: Runner> Transcript<R> {
         self.log.as_mut()
     }
 
+    /// Takes over what does not depend on the conversation: the log, and where beginnings are kept.
+    pub(super) fn succeed(&mut self, before: &mut Self) {
+        self.log = before.log.take();
+        self.prefixes.clone_from(&before.prefixes);
+    }
+
     /// Tells the log, if there is one, what the conversation has become.
     pub(super) fn commit(&mut self, what: &str, entries: &[Entry], earlier: &Arc<Earlier>, began: u64) -> Result<()> {
         let Some(log) = &mut self.log else { return Ok(()) };

@@ -66,7 +66,7 @@ fn a_conversation_goes_on_in_another_process() {
 #[test]
 fn copies_are_saved_loaded_and_forked() {
     let home = tempfile::tempdir().unwrap();
-    let script = "One\n/save kept\nTwo\n/fork other\nThree\n/load kept\nFour\n/rewind 2\nFive\n/undo\n/retry\n";
+    let script = "One\n/save kept\nTwo\n/fork other\nThree\n/load kept\nFour\n/undo\n/retry\nFive\n";
     let done = chat(&home, &["--session", "a", "--json"], script).run();
     assert_eq!(done.code, Some(0), "{}", done.err);
     let said = |name: &str| -> Vec<String> {
@@ -75,8 +75,20 @@ fn copies_are_saved_loaded_and_forked() {
         messages.map(|m| m["content"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(said("a"), ["One", "Two"]);
-    assert_eq!(said("other"), ["One", "Two", "Three"]);
+    // What was loaded goes on in the session that is open, and is a save still; what was there before is not lost.
+    assert_eq!(said("other"), ["One", "Five"]);
+    assert_eq!(said("other-2"), ["One", "Two", "Three"]);
     assert_eq!(said("kept"), ["One"]);
+    for told in ["The conversation goes on as other; kept stays as it is.", "What other was before is kept as other-2."] {
+        assert!(done.err.contains(told), "{told} is not in {}", done.err);
+    }
+    // In a chat that is not kept, which is said.
+    let done = chat(&home, &["--json"], "/load kept\n/retry\nSix\n").run();
+    assert!(done.err.contains("is not kept; kept stays as it is"), "{}", done.err);
+    assert_eq!((done.code, said("kept")), (Some(0), vec!["One".to_owned()]));
+    // Opened by its name it is a session like any other.
+    chat(&home, &["--session", "kept"], "Seven\n").ok();
+    assert_eq!(said("kept"), ["One", "Seven"]);
     let done = chat(&home, &[], "/save\n/load nothing\n/save ../x\n/rewind 7\n").run();
     assert_eq!(done.code, Some(1));
     for word in

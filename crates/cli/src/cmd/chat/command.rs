@@ -57,9 +57,9 @@ impl Command {
   /undo        take back the last message and its answer
   /retry       generate the last answer anew
   /rewind N    go back to the first N messages
-  /save NAME   keep a copy of the conversation
-  /load NAME   go on with another conversation
-  /fork NAME   go on with a copy; the conversation so far stays as it is
+  /save NAME   keep a copy of the conversation, which stays as it is
+  /load NAME   go on from another conversation, here: what was loaded stays as it is
+  /fork NAME   go on with a copy, kept as NAME; the conversation so far stays as it is
   /context     what takes up the context, drawn
   /stats       tokens reused and computed, times, position in the context
   /quit        end (so does Ctrl-D)
@@ -94,7 +94,7 @@ impl Command {
         Some(match line.split_whitespace().next()? {
             "/rewind" => "/rewind N goes back to the first N messages",
             "/save" => "/save NAME keeps a copy of the conversation",
-            "/load" => "/load NAME goes on with another conversation",
+            "/load" => "/load NAME goes on from another conversation",
             "/fork" => "/fork NAME goes on with a copy",
             _ => return None,
         })

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anemone::{Model, PrefixStore, Reopened, SessionStore};
+use anemone::{Error, KeepError, Model, Reopened, SessionStore};
 use anyhow::Result;
 
 use crate::answer::Conversation;
@@ -12,7 +12,6 @@ use crate::terminal;
 /// Where conversations are kept, and under which name this one is.
 pub(super) struct Kept {
     store: SessionStore,
-    prefixes: Arc<PrefixStore>,
     name: Option<String>,
 }
 
@@ -28,8 +27,8 @@ impl Kept {
             }
             None => Conversation::new(model)?,
         };
-        session.set_prefixes(Some(Arc::clone(&prefixes)));
-        Ok((Self { store, prefixes, name: name.map(ToOwned::to_owned) }, session))
+        session.set_prefixes(Some(prefixes));
+        Ok((Self { store, name: name.map(ToOwned::to_owned) }, session))
     }
 
     /// Keeps the cache, so that the conversation opens again without computing anything.
@@ -46,7 +45,7 @@ impl Kept {
         let mut copy = session.fork()?;
         self.store.keep(name, &mut copy)?;
         self.checkpoint(&mut copy);
-        terminal::note(&format!("Saved as {name}: /load {name} or `anemone chat --session {name}` opens it."));
+        terminal::note(&format!("Saved as {name}, which stays as it is now: /load {name} goes on from it."));
         Ok(())
     }
 
@@ -62,23 +61,51 @@ impl Kept {
         Ok(())
     }
 
-    /// Opens another conversation in place of this one.
+    /// Goes on from another conversation, in this one: what was loaded stays as it is.
     pub(super) fn load(&mut self, name: &str, session: &mut Conversation) -> anemone::Result<()> {
         if self.name.as_deref() == Some(name) {
-            terminal::note(&format!("This is {name}."));
+            terminal::note(&format!("This is {name}, as far as it has come; nothing was loaded."));
             return Ok(());
         }
-        // It must be there: to begin one is another thing.
-        self.store.look(name)?;
-        let (mut other, reopened) = self.store.open(name, Arc::clone(session.model()))?;
-        other.set_prefixes(Some(Arc::clone(&self.prefixes)));
-        other.set_overflow(session.overflow(), Some(session.margin()));
-        self.checkpoint(session);
-        *session = other;
-        self.name = Some(name.to_owned());
+        let (copy, reopened) = self.store.copy(name, Arc::clone(session.model()))?;
+        let replaced = match &self.name {
+            Some(open) if !goes_on_from(&copy, session) => Some(self.set_aside(open, session)?),
+            _ => None,
+        };
+        session.replace_with(copy)?;
         tell(name, &reopened);
+        let goes_on = match &self.name {
+            Some(open) => format!("The conversation goes on as {open}; {name} stays as it is."),
+            None => format!(
+                "The conversation goes on here and is not kept; {name} stays as it is. /fork NAME keeps it from now on, \
+                 `anemone chat --session {name}` goes on in {name} itself."
+            ),
+        };
+        terminal::note(&goes_on);
+        if let (Some(open), Some(replaced)) = (&self.name, replaced) {
+            terminal::note(&format!("What {open} was before is kept as {replaced}."));
+        }
         Ok(())
     }
+
+    /// Keeps a copy under a name that nobody has yet, which is given.
+    fn set_aside(&self, name: &str, session: &Conversation) -> anemone::Result<String> {
+        let mut copy = session.fork()?;
+        for number in 2.. {
+            let other = format!("{name}-{number}");
+            match self.store.keep(&other, &mut copy) {
+                Err(Error::Kept { source, .. }) if matches!(*source, KeepError::Exists | KeepError::Locked { .. }) => {}
+                kept => return kept.map(|()| other),
+            }
+        }
+        unreachable!("numbers don't end")
+    }
+}
+
+/// Whether a conversation has all that another has.
+fn goes_on_from(longer: &Conversation, shorter: &Conversation) -> bool {
+    let said = |session: &Conversation| session.dropped().iter().chain(session.messages()).cloned().collect::<Vec<_>>();
+    said(longer).starts_with(&said(shorter))
 }
 
 /// Says what was opened, and what is not as it was left.
