@@ -207,9 +207,13 @@ impl<R: Runner> Session<R> {
 
     /// Length of a prompt that may never be used.
     pub(super) fn size(&self, draft: &Draft, rendering: &Rendering<'_>) -> Result<usize> {
+        Ok(self.rendered(draft, rendering)?.tokens.len())
+    }
+
+    /// A prompt that may never be used.
+    pub(super) fn rendered(&self, draft: &Draft, rendering: &Rendering<'_>) -> Result<Prompt> {
         let model = &self.model;
-        let prompt = self.prompter.clone().prompt(&model.tokenizer, &model.template, &draft.shown(), rendering)?;
-        Ok(prompt.tokens.len())
+        self.prompter.clone().prompt(&model.tokenizer, &model.template, &draft.shown(), rendering)
     }
 }
 

@@ -3,6 +3,7 @@ mod overflow;
 mod reuse;
 mod stopping;
 mod travel;
+mod usage;
 
 use super::*;
 use crate::Generation;

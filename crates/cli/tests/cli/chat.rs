@@ -78,6 +78,22 @@ fn answers_go_to_standard_output_and_all_else_to_standard_error() {
 }
 
 #[test]
+fn every_count_of_the_context_is_the_same() {
+    let folder = Folder::with_model();
+    let turn = &turns(&folder, "Hello\n")[0];
+    let number = |field: &str| turn[field].as_u64().unwrap();
+    let taken = number("tokens_reused") + number("tokens_computed") + number("tokens_generated");
+    let said = format!("{taken} are taken, {} of them in the cache", number("position"));
+    let done = chat(&folder, "Hello\n/context\n/stats\n", &[]);
+    assert_eq!(done.err.matches(&said).count(), 2, "{said} is not in {}", done.err);
+    // A context that is full is full, and no more.
+    let model = folder.model();
+    let full = format!("{}\n/context\n", "x".repeat(215));
+    let done = folder.anemone(["chat", &model, "--temperature", "0", "--overflow", "stop"]).stdin(full).run();
+    assert!(done.err.contains("256 tokens; 256 are taken, 255 of them"), "{}", done.err);
+}
+
+#[test]
 fn what_looks_like_a_command_and_is_none_is_not_said_to_the_model() {
     let folder = Folder::with_model();
     let done = chat(&folder, "/rest\nHello\n//rest\n/usr/bin\n", &["--json"]);

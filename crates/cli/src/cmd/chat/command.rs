@@ -61,7 +61,7 @@ impl Command {
   /load NAME   go on from another conversation, here: what was loaded stays as it is
   /fork NAME   go on with a copy, kept as NAME; the conversation so far stays as it is
   /context     what takes up the context, drawn
-  /stats       tokens reused and computed, times, position in the context
+  /stats       tokens reused and computed, times, how much of the context is taken
   /quit        end (so does Ctrl-D)
   Ctrl-C       stop an answer; what was said so far stays
   //word       say /word to the model: one slash less";

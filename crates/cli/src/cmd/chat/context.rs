@@ -6,6 +6,12 @@ use anemone_cli::units::count;
 /// How many cells the bar has.
 const WIDTH: usize = 60;
 
+/// How much of the context is taken, as everything that tells of it says it.
+pub(super) fn taken(usage: &Usage) -> String {
+    let [used, read] = [usage.used(), usage.read].map(|n| count(n as u64));
+    format!("{used} are taken, {read} of them in the cache")
+}
+
 /// A bar of what takes up the context, with a mark where the margin begins, and what it means.
 pub(super) fn drawn(usage: &Usage) -> String {
     let Usage { context, system, summary, turns, margin, .. } = *usage;
@@ -33,5 +39,5 @@ pub(super) fn drawn(usage: &Usage) -> String {
     row('▒', "turns", turns);
     row('·', "free", usage.free());
     row('^', "margin", margin);
-    text + &format!("    context  {:>9} tokens", count(context as u64))
+    text + &format!("    context  {:>9} tokens; {}", count(context as u64), taken(usage))
 }

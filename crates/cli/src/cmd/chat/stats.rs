@@ -5,6 +5,7 @@ use std::time::Duration;
 use anemone::Turn;
 use anemone_cli::units::count;
 
+use super::context;
 use crate::answer::Conversation;
 
 /// The account of a conversation.
@@ -35,9 +36,13 @@ impl Stats {
     }
 
     pub(super) fn text(&self, session: &Conversation) -> String {
-        let (position, context) = (session.position(), session.context());
-        let share = 100 * position / context.max(1);
-        let place = format!("  position      {} of {} ({share} %)", count(position as u64), count(context as u64));
+        let place = match session.usage() {
+            Ok(usage) => {
+                let (context, share) = (count(usage.context as u64), 100 * usage.used() / usage.context.max(1));
+                format!("  context       of {context} tokens {} ({share} %)", context::taken(&usage))
+            }
+            Err(error) => format!("  context       {error}"),
+        };
         let Some(turn) = &self.last else { return place };
         let tokens = |reused: usize, computed: usize, generated: usize| {
             let [reused, computed, generated] = [reused, computed, generated].map(|n| count(n as u64));
