@@ -229,7 +229,10 @@ fn what_is_loaded_goes_on_elsewhere_and_stays_as_it_was() {
     drop(held);
     let folder = session.folder().map(Path::to_owned);
     session.replace_with(copy).unwrap();
-    assert_eq!((all(&session), session.position(), session.folder()), (saved.clone(), opened.position, folder.as_deref()));
+    assert_eq!(
+        (all(&session), session.position(), session.folder()),
+        (saved.clone(), opened.position, folder.as_deref())
+    );
     let turn = say(&mut session, "otherwise");
     assert_eq!((turn.tokens_reused, turn.text.as_str()), (opened.position, "again"));
     session.regenerate(&Request::default(), &mut |_| {}).unwrap();

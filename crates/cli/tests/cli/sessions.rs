@@ -79,7 +79,8 @@ fn copies_are_saved_loaded_and_forked() {
     assert_eq!(said("other"), ["One", "Five"]);
     assert_eq!(said("other-2"), ["One", "Two", "Three"]);
     assert_eq!(said("kept"), ["One"]);
-    for told in ["The conversation goes on as other; kept stays as it is.", "What other was before is kept as other-2."] {
+    for told in ["The conversation goes on as other; kept stays as it is.", "What other was before is kept as other-2."]
+    {
         assert!(done.err.contains(told), "{told} is not in {}", done.err);
     }
     // In a chat that is not kept, which is said.
