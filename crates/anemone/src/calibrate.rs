@@ -15,10 +15,16 @@ pub const TEXT: &str = include_str!("calibrate/text.txt");
 pub const MOST_TOKENS: usize = 2048;
 
 /// Runs the model on the beginning of `text`, by the plain formulas in single floats. Nothing is left to chance.
+/// `read` is told how many layers have read it.
 ///
 /// # Errors
 /// If the source has no tokenizer, the text has less than two tokens, a tensor cannot be read, or `stop` says so.
-pub fn calibrate(source: &Source, text: &str, stop: &AtomicBool) -> Result<Calibration, CalibrateError> {
+pub fn calibrate(
+    source: &Source,
+    text: &str,
+    stop: &AtomicBool,
+    read: impl FnMut(usize),
+) -> Result<Calibration, CalibrateError> {
     if !source.has_tokenizer() {
         return Err(CalibrateError::NoTokenizer);
     }
@@ -32,7 +38,7 @@ pub fn calibrate(source: &Source, text: &str, stop: &AtomicBool) -> Result<Calib
     if let Some(&token) = tokens.iter().find(|&&token| token as usize >= vocabulary) {
         return Err(CalibrateError::Unknown { token, vocabulary });
     }
-    Ok(verify::inputs(source, &tokens, stop)?)
+    Ok(verify::inputs(source, &tokens, stop, read)?)
 }
 
 /// Why a model could not be calibrated.
@@ -76,14 +82,16 @@ mod tests {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../goldens/tiny/tiny-llama");
         let source = Source::open(source).unwrap();
         let stop = AtomicBool::new(false);
-        let calibration = calibrate(&source, TEXT, &stop).unwrap();
+        let mut read = 0;
+        let calibration = calibrate(&source, TEXT, &stop, |layers| read = layers).unwrap();
+        assert_eq!(read, source.config().layers);
         let head = source.tensor("lm_head.weight").unwrap().name().to_owned();
         for (name, shape) in (source.config().family.tensors)(source.config()) {
             let layer = shape.len() == 2 && (name.starts_with("model.layers.") || name == head);
             assert_eq!(calibration.knows(&name), layer, "{name}");
         }
-        assert!(calibrate(&source, "", &stop).unwrap_err().to_string().contains("tokens"));
+        assert!(calibrate(&source, "", &stop, |_| {}).unwrap_err().to_string().contains("tokens"));
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
-        assert!(calibrate(&source, TEXT, &stop).is_err());
+        assert!(calibrate(&source, TEXT, &stop, |_| {}).is_err());
     }
 }

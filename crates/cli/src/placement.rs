@@ -9,6 +9,8 @@ use anemone_coreml::{ComputePlan, ComputeUnits, DeviceKind, PlannedFunction, Pla
 use anemone_mil::model::Model;
 use serde::Serialize;
 
+use crate::text::printable;
+
 pub use predict::predicted;
 pub use print::write_report;
 
@@ -83,10 +85,37 @@ impl Placement {
         Self { source, units, functions: functions.collect() }
     }
 
+    /// The function with the smallest share of the Neural Engine.
+    #[must_use]
+    pub fn least(&self) -> Option<&FunctionPlacement> {
+        self.functions.iter().min_by(|a, b| a.neural_engine_share.total_cmp(&b.neural_engine_share))
+    }
+
     /// The smallest share of the Neural Engine among the functions.
     #[must_use]
     pub fn least_share(&self) -> f64 {
-        self.functions.iter().map(|function| function.neural_engine_share).fold(1.0, f64::min)
+        self.least().map_or(1.0, |function| function.neural_engine_share)
+    }
+
+    /// What to do where that share is too small.
+    #[must_use]
+    pub fn way_out(&self) -> String {
+        if !matches!(self.units, ComputeUnits::All | ComputeUnits::CpuAndNeuralEngine) {
+            return format!("--compute-units {} leaves the Neural Engine out", self.units);
+        }
+        let Some(least) = self.least() else { return String::new() };
+        let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+        least.elsewhere.iter().for_each(|line| *kinds.entry(&line.operation).or_default() += 1);
+        let mut kinds: Vec<_> = kinds.into_iter().collect();
+        kinds.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
+        let told: Vec<String> = kinds.iter().take(3).map(|(kind, count)| format!("{count} × {kind}")).collect();
+        let more = if kinds.len() > told.len() { " and others" } else { "" };
+        format!(
+            "of `{}`, {}{more} are off it. A model that is converted with `anemone convert --profile ane` has the most on it; \
+             what is off there as well has its reason above, and `--list` names each operation",
+            printable(&least.name),
+            told.join(", ")
+        )
     }
 }
 

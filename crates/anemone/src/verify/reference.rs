@@ -22,7 +22,7 @@ const ROWS: usize = 64;
 /// # Panics
 /// If a token is none of the vocabulary.
 pub fn logits(source: &Source, tokens: &[u32], context: usize, from: usize) -> Result<Vec<Vec<f32>>, ConvertError> {
-    let model = Forward { source, c: source.config(), context, notes: None };
+    let model = Forward { source, c: source.config(), context, notes: None, stop: &AtomicBool::new(false) };
     let mut x = model.embedding(tokens)?;
     for layer in 0..model.c.layers {
         model.layer(&mut x, layer)?;
@@ -40,24 +40,28 @@ pub fn logits(source: &Source, tokens: &[u32], context: usize, from: usize) -> R
 /// What the linear layers of a model read on `tokens`, that to logits included.
 ///
 /// # Errors
-/// If a tensor cannot be read, or `stop` says so.
+/// If a tensor cannot be read, or `stop` says so. `read` is told how many layers are done.
 ///
 /// # Panics
 /// If a token is none of the vocabulary.
-pub(crate) fn inputs(source: &Source, tokens: &[u32], stop: &AtomicBool) -> Result<Calibration, ConvertError> {
+pub(crate) fn inputs(
+    source: &Source,
+    tokens: &[u32],
+    stop: &AtomicBool,
+    mut read: impl FnMut(usize),
+) -> Result<Calibration, ConvertError> {
     let notes = Mutex::new(Notes::default());
-    let model = Forward { source, c: source.config(), context: source.config().context_length, notes: Some(&notes) };
+    let c = source.config();
+    let model = Forward { source, c, context: c.context_length, notes: Some(&notes), stop };
     let mut x = model.embedding(tokens)?;
-    for layer in 0..model.c.layers {
-        if stop.load(Ordering::Relaxed) {
-            return Err(ConvertError::Stopped);
-        }
+    for layer in 0..c.layers {
         model.layer(&mut x, layer)?;
+        read(layer + 1);
     }
-    let normed = model.norm(&x, "model.norm", model.c.hidden_size, model.c.residual_scale)?;
+    let normed = model.norm(&x, "model.norm", c.hidden_size, c.residual_scale)?;
     let mut notes = notes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     // Tied weights have the name of the embedding, whose rows are read as they are.
-    notes.add(source.tensor("lm_head.weight")?.name().to_owned(), model.c.hidden_size, &normed);
+    notes.add(source.tensor("lm_head.weight")?.name().to_owned(), c.hidden_size, &normed);
     notes.settle();
     Ok(std::mem::take(&mut notes.calibration))
 }
@@ -93,6 +97,8 @@ struct Forward<'s> {
     c: &'s Config,
     context: usize,
     notes: Option<&'s Mutex<Notes>>,
+    /// Looked at before each product.
+    stop: &'s AtomicBool,
 }
 
 impl Forward<'_> {
@@ -230,6 +236,9 @@ impl Forward<'_> {
 
     /// `x · weightᵀ + bias`.
     fn product(&self, x: &[f32], tensor: &str, bias: Option<&[f32]>) -> Result<Vec<f32>, ConvertError> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(ConvertError::Stopped);
+        }
         let weight = self.source.tensor(tensor)?;
         let (rows, k) = (weight.rows(), weight.row_len());
         let n = x.len() / k.max(1);

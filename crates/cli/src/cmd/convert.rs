@@ -1,10 +1,11 @@
 //! `anemone convert`: a checkpoint becomes a package.
 
+mod course;
 mod plan;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use anemone::calibrate::{TEXT, calibrate};
 use anemone_cli::acquire::{Terminal, by_id};
@@ -18,7 +19,7 @@ use anemone_convert::{
 use anemone_package::bundle;
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use course::during;
 
 use crate::exit::{Interrupted, Usage};
 use crate::progress::Interruptible;
@@ -131,12 +132,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     let watch = Watch::default();
     let _guard = interrupt::sets(&watch.stop);
-    let text = arguments.source.to_string_lossy();
-    let fetched = by_id(&text, &Interruptible::new(&Terminal::default(), &watch.stop));
-    if fetched.is_err() && watch.stop.load(Ordering::SeqCst) {
+    let done = run_with(arguments, &watch);
+    // Whatever gave up, and however it says so.
+    if done.is_err() && watch.stop.load(Ordering::SeqCst) {
         return Err(Interrupted.into());
     }
-    let fetched = fetched?;
+    done
+}
+
+fn run_with(arguments: &Arguments, watch: &Watch) -> Result<()> {
+    let text = arguments.source.to_string_lossy();
+    let fetched = by_id(&text, &Interruptible::new(&Terminal::default(), &watch.stop))?;
     let path = fetched.map_or_else(|| arguments.source.clone(), |acquired| acquired.path);
     let source = Source::open(&path)?;
     let source = match &arguments.lora {
@@ -148,7 +154,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         return plan::show(&source, &Conversion::new(&source, &options)?, &options, arguments.json);
     };
     let text = arguments.calibrate.as_deref();
-    convert(&source, output, &arguments.options, text, &watch, Use::Any)?;
+    convert(&source, output, &arguments.options, text, watch, Use::Any)?;
     let out = output.display();
     let speaks = output.join(bundle::TOKENIZER).is_file();
     let command = if speaks { "chat" } else { "inspect" };
@@ -187,10 +193,6 @@ pub(crate) fn convert(
     let text = calibration_text(source, &options, text)?;
     // What does not fit is said before the text is read.
     let mut conversion = Conversion::new(source, &options)?;
-    if let Some(text) = text {
-        terminal::note("  reading a text, to tell which weights matter");
-        conversion = conversion.calibrated(calibrate(source, &text, &watch.stop)?);
-    }
     let estimate = conversion.estimate();
     let format = match source.format() {
         Format::Gguf => "GGUF",
@@ -221,24 +223,15 @@ pub(crate) fn convert(
     terminal::note(&format!("  lint     for profile {}: {}{rules}", options.profile, super::lint::summary(&findings)));
     let replaced = package_digests(folder);
     let begin = Instant::now();
-    let converted = std::thread::scope(|scope| {
-        let work = scope.spawn(|| conversion.run(folder, watch));
-        let bar =
-            ProgressBar::with_draw_target(Some(estimate.weights * STEPS.len() as u64), ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("  {msg} {wide_bar} {percent:>3} % {eta} left");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        while !work.is_finished() {
-            bar.set_message(watch.step());
-            bar.set_position(watch.done.load(Ordering::Relaxed));
-            std::thread::park_timeout(Duration::from_millis(100));
-        }
-        bar.finish_and_clear();
-        work.join()
-    });
-    let fidelity = match converted {
-        Ok(result) => result?,
-        Err(panic) => std::panic::resume_unwind(panic),
-    };
+    if let Some(text) = text {
+        terminal::note("  reading a text, to tell which weights matter");
+        let layers = AtomicU64::new(0);
+        let at = || ("the text", layers.load(Ordering::Relaxed));
+        let work = || calibrate(source, &text, &watch.stop, |read| layers.store(read as u64, Ordering::Relaxed));
+        conversion = conversion.calibrated(during(source.config().layers as u64, at, work)?);
+    }
+    let at = || (watch.step(), watch.done.load(Ordering::Relaxed));
+    let fidelity = during(estimate.weights * STEPS.len() as u64, at, || conversion.run(folder, watch))?;
     forget(replaced, folder);
     faithful(&fidelity).iter().for_each(|line| terminal::note(line));
     terminal::note(&format!("  done in {:.1} s", begin.elapsed().as_secs_f64()));

@@ -17,12 +17,14 @@ use crate::{packages, terminal};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   anemone placement smollm2/
-  anemone placement m.mlpackage --min-ane 0.95     for CI: fails if a function has less on the Neural Engine
+  anemone placement m.mlpackage --min-ane 0.9      for CI: fails if a function has less on the Neural Engine
   anemone placement m.mlpackage --compute-units all --list
   anemone placement m.mlpackage --json
 
 On Apple systems this is Core ML's own compute plan for this machine: what it means to do, not a measurement. Elsewhere it \
 is a prediction from the program, by the rules of `anemone lint`, and says so.
+
+SmolLM2-135M has 94.7 % of its operations on the Neural Engine by prediction, and 96.6 % if it is converted with --profile ane.
 
 Exit codes: 0 well, 1 something failed or is below --min-ane, 2 wrong arguments.")]
 pub(crate) struct Arguments {
@@ -68,7 +70,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             let asked = least * 100.0;
             let how = if source == Source::Prediction { " (predicted)" } else { "" };
             terminal::complain(&format!(
-                "{found:.1} % on the Neural Engine{how}, less than the {asked:.1} % that --min-ane asks for"
+                "{found:.1} % on the Neural Engine{how}, less than the {asked:.1} % that --min-ane asks for: {}",
+                placement.way_out()
             ));
             Err(Said.into())
         }

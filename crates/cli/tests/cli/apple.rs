@@ -47,7 +47,9 @@ fn a_placement_is_a_prediction_here_and_says_so() {
     assert!(report["functions"][0]["state_operations"].as_array().is_some_and(|all| !all.is_empty()));
     anemone(["placement", &tiny(), "--min-ane", "0"]).ok();
     anemone(["placement", &tiny(), "--min-ane", "0.01", "--compute-units", "cpu-only"])
-        .fails(1, &["predicted", "--min-ane"]);
+        .fails(1, &["predicted", "--min-ane", "cpu-only leaves the Neural Engine out"]);
+    anemone(["placement", &tiny(), "--min-ane", "1"])
+        .fails(1, &["× concat", "`prefill`", "convert --profile ane", "--list"]);
     anemone(["placement", &tiny(), "--min-ane", "2"]).fails(2, &["0 to 1"]);
     anemone(["placement", &tiny(), "--compute-units", "ane"]).fails(2, &["cpu-and-neural-engine"]);
 }

@@ -246,3 +246,31 @@ fn an_adapter_is_merged_and_told_of() {
     assert!(plan.contains("the adapter adapter is merged"), "{plan}");
     anemone(["convert", source, "--plan", "--lora", source]).fails(1, &["adapter_config.json"]);
 }
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_with_130_while_a_text_is_read() {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+
+    let folder = tempfile::tempdir().unwrap();
+    let source = tiny_checkpoint(folder.path());
+    let text = folder.path().join("text");
+    std::fs::write(&text, "Lighthouses stand at the end of long spits of sand. ".repeat(200)).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_anemone"))
+        .arg("convert")
+        .arg(&source)
+        .args(["--weights", "lut4", "--calibrate"])
+        .arg(&text)
+        .arg("-o")
+        .arg(folder.path().join("out"))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.by_ref().any(|line| line.contains("reading a text")));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert_eq!(super::support::ended(&mut child), Some(130));
+    assert_eq!(lines.last().as_deref(), Some("interrupted"));
+    assert!(!folder.path().join("out").exists());
+}
