@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anemone::Error;
+use anemone::{Error, KeepError};
 use anemone_convert::ConvertError;
 
 use crate::causes;
@@ -24,8 +24,16 @@ pub fn of(error: &Error) -> String {
             };
             format!("{command}: {problem}")
         }
-        // The names of sessions are what users give, not their folders.
-        Error::Kept { path, source } => format!("session {}: {source}", session_name(path)),
+        // The names of sessions are what users give, not their folders; but what is wrong with a file is where it lies.
+        Error::Kept { path, source } => {
+            let name = session_name(path);
+            match **source {
+                KeepError::Missing | KeepError::Exists | KeepError::Locked { .. } | KeepError::Name { .. } => {
+                    format!("session {name}: {source}")
+                }
+                _ => format!("session {name}: {}: {source}", path.display()),
+            }
+        }
         // What to do about it depends on the command.
         Error::ContextFull { needed, context, reserved } => format!(
             "the conversation with this message is {needed} tokens long and the context holds {context}, of which \

@@ -37,11 +37,25 @@ pub enum KeepError {
         /// Why not.
         problem: &'static str,
     },
+    /// The log is empty.
+    #[error("its log is empty: nothing is known of what was said; `chat --session` begins the conversation anew")]
+    Empty,
+    /// No record of the log is left.
+    #[error(
+        "nothing is left in its log that could be read; `chat --session` keeps the file aside and begins the conversation anew"
+    )]
+    NothingLeft,
     /// The log is something else.
-    #[error("its log is something else")]
+    #[error(
+        "its log is something else: no record of a conversation is in it; move that file away, and the session begins anew, \
+         or go on under another name"
+    )]
     NotALog,
     /// The log's format is another.
-    #[error("its log has format version {found}; this build reads version {known}")]
+    #[error(
+        "its log has format version {found}, and this build reads version {known}; open it with the version of Anemone that \
+         wrote it, or a later one, or go on under another name"
+    )]
     Version {
         /// The file's.
         found: u32,
@@ -49,7 +63,7 @@ pub enum KeepError {
         known: u32,
     },
     /// The log is longer than is read.
-    #[error("its log is {found} bytes long; at most {limit} are read")]
+    #[error("its log is {found} bytes long, and at most {limit} are read; go on under another name")]
     TooLong {
         /// Its length.
         found: u64,
@@ -57,7 +71,10 @@ pub enum KeepError {
         limit: u64,
     },
     /// The log, though undamaged, makes no sense.
-    #[error("its log makes no sense at byte {offset}: {problem}")]
+    #[error(
+        "its log makes no sense at byte {offset}: {problem}; a later version of Anemone may have written it: open it with that \
+         one, or move the file away, and the session begins anew"
+    )]
     Malformed {
         /// Where the record begins.
         offset: usize,

@@ -43,11 +43,21 @@ pub enum Notice {
         /// Its bytes.
         bytes: usize,
     },
-    /// The log is damaged in its midst. What comes before the damage was opened; a copy of the whole file was kept.
+    /// The log was damaged. What its intact records tell was recovered; messages that are lost are marked as such where they
+    /// stood. The damaged file was kept.
     Damaged {
-        /// The copy.
+        /// That file.
+        copy: PathBuf,
+        /// How many messages are lost.
+        lost: usize,
+    },
+    /// The log was damaged so that nothing of it is left; the conversation begins anew. The damaged file was kept.
+    NothingLeft {
+        /// That file.
         copy: PathBuf,
     },
+    /// The log was empty; the conversation begins anew.
+    Empty,
     /// A snapshot can't be used.
     Unusable {
         /// Which, and why.
@@ -68,11 +78,20 @@ impl fmt::Display for Notice {
             }
             Self::Unanswered { text } => write!(f, "the last message was never answered and is taken back: {text}"),
             Self::Cut { bytes } => write!(f, "half a record ({bytes} bytes) at the end of the log was cut off"),
-            Self::Damaged { copy } => write!(
+            Self::Damaged { copy, lost } => {
+                let lost = match lost {
+                    0 => "all messages were recovered".into(),
+                    1 => "one message is lost, and marked as such".into(),
+                    lost => format!("{lost} messages are lost, and marked as such"),
+                };
+                write!(f, "the log was damaged: {lost}; the damaged file is {}", copy.display())
+            }
+            Self::NothingLeft { copy } => write!(
                 f,
-                "the log is damaged: the conversation goes on from before the damage; all that was there is in {}",
+                "nothing was left in the log that could be read: the conversation begins anew; the damaged file is {}",
                 copy.display()
             ),
+            Self::Empty => write!(f, "the log was empty: the conversation begins anew"),
             Self::Unusable { problem } => write!(f, "a snapshot is not used: {problem}"),
             Self::Replay { tokens } => {
                 write!(f, "no snapshot holds the last {tokens} tokens; they are computed anew with the next message")

@@ -56,8 +56,10 @@ impl SavedSession {
             Ok(reading) => {
                 saved.messages = reading.messages().cloned().collect();
                 saved.unfinished = reading.unfinished().len();
-                saved.problem =
-                    reading.damaged.then(|| "its log is damaged; this is what comes before the damage".into());
+                saved.problem = reading.damaged.then(|| {
+                    let lost = reading.lost;
+                    format!("{}: the log is damaged: this is what is left, {lost} messages are lost", log.display())
+                });
                 saved.tokens = reading.content.tokens;
             }
             Err(error) => saved.problem = Some(Error::kept(&log, error).to_string()),

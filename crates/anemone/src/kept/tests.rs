@@ -1,4 +1,5 @@
 mod crashes;
+mod damage;
 
 use std::sync::Arc;
 

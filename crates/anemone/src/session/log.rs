@@ -5,6 +5,7 @@
 
 mod change;
 mod record;
+mod salvage;
 
 use std::fmt;
 use std::io;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+pub(crate) use record::BUILD;
 pub(crate) use change::{Begin, Open, from_nanoseconds, nanoseconds};
 
 use super::earlier::{Earlier, head};
@@ -21,6 +23,7 @@ use crate::kept::KeepError;
 use crate::{Error, Result};
 use change::{Change, Gone, Said};
 use record::{Kind, Records, Writer};
+use salvage::{Salvage, Salvaged};
 
 /// What a conversation is, as a log tells it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,16 +50,21 @@ pub(crate) struct Log {
 /// A log that was read.
 #[derive(Debug)]
 pub(crate) struct Reading {
-    pub(crate) begin: Begin,
+    /// None if the record was damaged that says it.
+    pub(crate) begin: Option<Begin>,
     pub(crate) content: Content,
     /// An answer that was not finished: what it is of, and where its tokens begin.
     pub(crate) open: Option<(Open, usize)>,
     /// What was before that answer was asked for.
     pub(crate) before: Content,
-    /// Bytes after the last good record.
+    /// Bytes after the last good record, of a log that is not damaged.
     pub(crate) rest: usize,
-    /// Whether good records are among them.
+    /// Whether it was damaged: this is what the good records tell.
     pub(crate) damaged: bool,
+    /// How many messages are lost then.
+    pub(crate) lost: usize,
+    /// Whether the tokens are not those of the messages, because some are lost.
+    pub(crate) is_cut: bool,
     end: u64,
     count: u32,
 }
@@ -70,25 +78,30 @@ impl fmt::Debug for Log {
 impl Log {
     /// Begins a log, of a conversation in which nothing was said.
     pub(crate) fn create(disk: &Arc<dyn Disk>, path: &Path, begin: &Begin) -> Result<Self, KeepError> {
-        let json = serde_json::to_vec(begin).expect("strings and numbers");
-        let writer = Writer::create(disk, path, &json).map_err(written)?;
+        let writer = Writer::create(disk, path, &[(Kind::Begin, &begin.to_json())]).map_err(written)?;
         Ok(Self { path: path.to_owned(), writer, content: Content::default(), open: false, recording: false })
     }
 
-    /// Goes on where a log ends. What no record is made of goes; if it holds good records behind damaged ones, a copy of
-    /// the whole file stays beside it, whose path is given.
-    pub(crate) fn reopen(
+    /// Puts a log in the place of a damaged one, with all that there is.
+    pub(crate) fn renew(
         disk: &Arc<dyn Disk>,
         path: &Path,
-        reading: &Reading,
-    ) -> Result<(Self, Option<PathBuf>), KeepError> {
-        let aside = reading.damaged.then(|| aside(path));
-        if let Some(aside) = &aside {
-            std::fs::copy(path, aside).map_err(written)?;
-        }
+        begin: &Begin,
+        content: Content,
+    ) -> Result<Self, KeepError> {
+        let Content { entries, earlier, tokens, began } = &content;
+        let change = Change::whole("recovered", entries, earlier, tokens, *began);
+        let json = serde_json::to_vec(&change).map_err(|e| written(io::Error::other(e)))?;
+        let records = [(Kind::Begin, &begin.to_json()[..]), (Kind::Change, &json)];
+        let writer = Writer::create(disk, path, &records).map_err(written)?;
+        Ok(Self { path: path.to_owned(), writer, content, open: false, recording: false })
+    }
+
+    /// Goes on where a log ends that is not damaged. What no record is made of goes.
+    pub(crate) fn reopen(disk: &Arc<dyn Disk>, path: &Path, reading: &Reading) -> Result<Self, KeepError> {
         let writer = Writer::open(disk, path, reading.end, reading.count).map_err(written)?;
         let (content, open) = (reading.content.clone(), reading.open.is_some());
-        Ok((Self { path: path.to_owned(), writer, content, open, recording: false }, aside))
+        Ok(Self { path: path.to_owned(), writer, content, open, recording: false })
     }
 
     /// Tells what the conversation has become, if that is something else than before. With `open`, tokens of an answer
@@ -159,7 +172,13 @@ fn written(source: io::Error) -> KeepError {
     KeepError::Io { what: "written", source }
 }
 
-/// A name beside a log that nobody has yet.
+/// Keeps a copy of a damaged log beside it, under a name that nobody has yet.
+pub(crate) fn set_aside(path: &Path) -> Result<PathBuf, KeepError> {
+    let aside = aside(path);
+    std::fs::copy(path, &aside).and_then(|_| std::fs::File::open(&aside)?.sync_all()).map_err(written)?;
+    Ok(aside)
+}
+
 fn aside(path: &Path) -> PathBuf {
     (1..).map(|n| path.with_extension(format!("damaged-{n}"))).find(|aside| !aside.exists()).expect("numbers don't end")
 }
@@ -169,16 +188,34 @@ impl Reading {
     pub(crate) fn of(path: &Path) -> Result<Self, KeepError> {
         let records = Records::read(path)?;
         let malformed = |offset, problem: &str| KeepError::Malformed { offset, problem: problem.to_owned() };
-        let mut all = records.iter();
-        let Some((Kind::Begin, begin, _)) = all.next() else {
-            return Err(malformed(0, "it does not say whose it is"));
+        let mut all = records.iter().peekable();
+        let begin = match all.next_if(|first| first.kind == Kind::Begin) {
+            Some(first) => {
+                let begin = serde_json::from_slice(first.payload);
+                Some(begin.map_err(|e| malformed(first.offset, &e.to_string()))?)
+            }
+            None if records.damaged => None,
+            None => return Err(malformed(0, "it does not say whose it is")),
         };
-        let begin: Begin = serde_json::from_slice(begin).map_err(|e| malformed(0, &e.to_string()))?;
-        let (end, count) = (records.end as u64, records.count());
-        let (rest, damaged) = (records.rest(), records.damaged);
-        let (content, before) = Default::default();
-        let mut reading = Self { begin, content, open: None, before, rest, damaged, end, count };
-        for (kind, payload, offset) in all {
+        let mut reading = Self {
+            begin,
+            content: Content::default(),
+            open: None,
+            before: Content::default(),
+            rest: records.rest(),
+            damaged: records.damaged,
+            lost: 0,
+            is_cut: false,
+            end: records.end as u64,
+            count: records.count(),
+        };
+        if records.damaged {
+            let mut salvage = Salvage::from(u32::from(reading.begin.is_some()));
+            all.for_each(|record| salvage.take(&record, |id| reading.is_known(id)));
+            let Salvaged { content, open, before, lost, is_cut } = salvage.finish();
+            return Ok(Self { content, open, before, lost, is_cut, ..reading });
+        }
+        for record::Record { kind, payload, offset, .. } in all {
             match kind {
                 Kind::Begin => return Err(malformed(offset, "it begins a second time")),
                 Kind::Change => {
@@ -186,9 +223,8 @@ impl Reading {
                     reading.apply(change).ok_or_else(|| malformed(offset, "a change of what there is not"))?;
                 }
                 Kind::Tokens => {
-                    let known = |id: &u32| (*id as usize) < reading.begin.vocabulary;
                     let ids = payload.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
-                    let ids: Option<Vec<u32>> = ids.map(|id| Some(id).filter(known)).collect();
+                    let ids: Option<Vec<u32>> = ids.map(|id| Some(id).filter(|&id| reading.is_known(id))).collect();
                     let ids = ids.filter(|_| reading.open.is_some() && payload.len() % 4 == 0);
                     reading.content.tokens.extend(ids.ok_or_else(|| malformed(offset, "tokens out of place"))?);
                 }
@@ -197,12 +233,17 @@ impl Reading {
         Ok(reading)
     }
 
+    /// Whether this can be a token, as far as is known.
+    fn is_known(&self, id: u32) -> bool {
+        self.begin.as_ref().is_none_or(|begin| (id as usize) < begin.vocabulary)
+    }
+
     fn apply(&mut self, change: Change) -> Option<()> {
         let Content { entries, tokens, .. } = &self.content;
         if change.keep_messages > entries.len() || change.keep_tokens > tokens.len() {
             return None;
         }
-        if change.tokens.iter().any(|&id| id as usize >= self.begin.vocabulary) {
+        if change.tokens.iter().any(|&id| !self.is_known(id)) {
             return None;
         }
         if change.open.is_some() {
@@ -221,6 +262,14 @@ impl Reading {
         *began = change.began.unwrap_or(*began);
         self.open = change.open.map(|open| (open, tokens.len()));
         Some(())
+    }
+
+    /// The same conversation in texts alone, when it is not known what its tokens mean. An answer that was not finished is lost.
+    pub(crate) fn without_tokens(self) -> Self {
+        let mut content = if self.open.is_some() { self.before } else { self.content };
+        content.tokens.clear();
+        content.entries.iter_mut().for_each(|entry| (entry.generated, entry.end) = (None, 0));
+        Self { content, open: None, before: Content::default(), is_cut: false, ..self }
     }
 
     /// The tokens of the answer that was not finished.

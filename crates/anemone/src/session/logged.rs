@@ -7,7 +7,7 @@ use anemone_package::bundle::hex;
 
 use super::Session;
 use super::earlier::Draft;
-use super::log::{Begin, Log, Open, Reading, from_nanoseconds, nanoseconds};
+use super::log::{BUILD, Begin, Content, Log, Open, Reading, from_nanoseconds, nanoseconds, set_aside};
 use super::prompt::{Entry, Generated};
 use crate::kept::{Held, KeepError, LOG, Notice, Reopened};
 use crate::snapshot::{Shelf, SnapshotInfo, store};
@@ -60,16 +60,32 @@ impl<R: Runner> Session<R> {
             self.keep_from_now(held)?;
             return Ok((self, Reopened { is_new: true, ..Reopened::default() }));
         }
-        let reading = self.read_log(&path)?;
-        let (log, copy) = Log::reopen(&held.disk, &path, &reading).map_err(fail)?;
         let mut notices = Vec::new();
-        match copy {
-            Some(copy) => notices.push(Notice::Damaged { copy }),
-            None if reading.rest > 0 => notices.push(Notice::Cut { bytes: reading.rest }),
-            None => {}
+        let reading = match self.read_log(&path) {
+            Err(Error::Kept { source, .. }) if matches!(*source, KeepError::Empty | KeepError::NothingLeft) => {
+                let notice = match *source {
+                    KeepError::Empty => Notice::Empty,
+                    _ => Notice::NothingLeft { copy: set_aside(&path).map_err(fail)? },
+                };
+                self.keep_from_now(held)?;
+                return Ok((self, Reopened { is_new: true, notices: vec![notice], ..Reopened::default() }));
+            }
+            reading => reading?,
+        };
+        if reading.damaged {
+            let copy = set_aside(&path).map_err(fail)?;
+            notices.push(Notice::Damaged { copy, lost: reading.lost });
+            notices.extend(self.recall(reading)?);
+            let log = Log::renew(&held.disk, &path, &begin(&self.model), self.content()).map_err(fail)?;
+            self.transcript.set_log(Some(log));
+        } else {
+            if reading.rest > 0 {
+                notices.push(Notice::Cut { bytes: reading.rest });
+            }
+            let log = Log::reopen(&held.disk, &path, &reading).map_err(fail)?;
+            notices.extend(self.recall(reading)?);
+            self.transcript.set_log(Some(log));
         }
-        notices.extend(self.recall(reading)?);
-        self.transcript.set_log(Some(log));
         held.shelf.sweep();
         let reopened = self.reopened(&held.shelf, notices);
         self.kept = Some(Kept { held, snapshot_at: reopened.position, trouble: None });
@@ -77,11 +93,20 @@ impl<R: Runner> Session<R> {
         Ok((self, reopened))
     }
 
+    /// What a log is to tell.
+    fn content(&self) -> Content {
+        let (entries, earlier) = (self.entries.clone(), Arc::clone(&self.earlier));
+        Content { entries, earlier, tokens: self.transcript.tokens().to_vec(), began: nanoseconds(self.began) }
+    }
+
     /// Makes this, a new session, a copy of the one that is kept in a folder, which is not changed.
     pub(crate) fn copy_of(mut self, folder: &Path, shelf: &Shelf) -> Result<(Self, Reopened)> {
         let path = folder.join(LOG);
         let reading = self.read_log(&path)?;
         let mut notices = Vec::new();
+        if reading.damaged {
+            notices.push(Notice::Damaged { copy: path, lost: reading.lost });
+        }
         notices.extend(self.recall(reading)?);
         let reopened = self.reopened(shelf, notices);
         Ok((self, reopened))
@@ -91,12 +116,45 @@ impl<R: Runner> Session<R> {
     fn read_log(&self, path: &Path) -> Result<Reading> {
         let fail = |source| Error::kept(path, source);
         let reading = Reading::of(path).map_err(fail)?;
-        let begin = begin(&self.model);
-        if reading.begin.tokenizer != begin.tokenizer || reading.begin.vocabulary > begin.vocabulary {
-            let (expected, found) = (begin.tokenizer, reading.begin.tokenizer);
-            return Err(fail(KeepError::Tokenizer { expected, found }));
+        let (here, there) = (begin(&self.model), &reading.begin);
+        match there {
+            Some(there) if there.tokenizer != here.tokenizer || there.vocabulary > here.vocabulary => {
+                Err(fail(KeepError::Tokenizer { expected: here.tokenizer, found: there.tokenizer.clone() }))
+            }
+            Some(_) => Ok(reading),
+            None if self.has_said(&reading)? => Ok(reading),
+            None => Ok(reading.without_tokens()),
         }
-        Ok(reading)
+    }
+
+    /// Whether the tokens of a log that does not say whose they are give the texts of its answers.
+    fn has_said(&self, reading: &Reading) -> Result<bool> {
+        let vocabulary = self.model.runner.vocabulary();
+        if reading.content.tokens.iter().any(|&id| id as usize >= vocabulary) {
+            return Ok(false);
+        }
+        let mut answers = reading.content.entries.iter().filter_map(|entry| entry.generated.as_ref()).peekable();
+        if answers.peek().is_none() {
+            return Ok(false);
+        }
+        for answer in answers {
+            let is_token = |&id: &u32| (id as usize) < vocabulary;
+            if !answer.tokens.iter().all(is_token) || self.text_of(&answer.tokens)?.0 != answer.text {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The text of an answer's tokens, and where in it each ends.
+    fn text_of(&self, tokens: &[u32]) -> Result<(String, Vec<usize>)> {
+        let mut detokenizer = Detokenizer::new(&self.model.tokenizer, &[])?;
+        let mut text = String::new();
+        for &token in tokens {
+            text.push_str(detokenizer.push(token)?);
+        }
+        text.push_str(detokenizer.finish()?);
+        Ok((text, detokenizer.ends().to_vec()))
     }
 
     /// Takes the cache from a snapshot, if there is one, and tells what was opened.
@@ -145,13 +203,7 @@ impl<R: Runner> Session<R> {
         };
         match reading.open {
             Some((Open::Answer { before }, _)) if !unfinished.is_empty() => {
-                let mut detokenizer = Detokenizer::new(&self.model.tokenizer, &[])?;
-                let mut text = String::new();
-                for &token in &unfinished {
-                    text.push_str(detokenizer.push(token)?);
-                }
-                text.push_str(detokenizer.finish()?);
-                let ends = detokenizer.ends().to_vec();
+                let (text, ends) = self.text_of(&unfinished)?;
                 let message = Message::assistant(text.clone());
                 let generated = Some(Arc::new(Generated { text, tokens: unfinished, ends, before }));
                 content.entries.push(Entry { message, generated, end: content.tokens.len() });
@@ -164,7 +216,10 @@ impl<R: Runner> Session<R> {
         }
         (self.entries, self.earlier) = (content.entries, content.earlier);
         self.began = from_nanoseconds(content.began);
-        self.transcript.append(&content.tokens);
+        // Of a transcript that has a hole nothing can be reused.
+        if !reading.is_cut {
+            self.transcript.append(&content.tokens);
+        }
         Ok(notice)
     }
 
@@ -240,7 +295,7 @@ impl<R: Runner> Session<R> {
 
 fn begin<R: Runner>(model: &LanguageModel<R>) -> Begin {
     Begin {
-        build: env!("CARGO_PKG_VERSION").to_owned(),
+        build: BUILD.to_owned(),
         package: model.runner.cache_layout().map(|layout| hex(&layout.package)),
         tokenizer: hex(model.tokenizer.digest()),
         vocabulary: model.runner.vocabulary(),

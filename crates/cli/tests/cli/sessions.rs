@@ -99,6 +99,31 @@ fn copies_are_saved_loaded_and_forked() {
     }
 }
 
+#[test]
+fn a_damaged_log_locks_nobody_out() {
+    let home = tempfile::tempdir().unwrap();
+    chat(&home, &["--session", "a"], "One\nTwo\n").ok();
+    let log = home.path().join("sessions/a/log");
+    let path = log.to_str().unwrap();
+    let said = exported(&home, "a")["messages"].clone();
+    let mut bytes = std::fs::read(&log).unwrap();
+    bytes[3] = 0;
+    std::fs::write(&log, &bytes).unwrap();
+    let done = chat(&home, &["--session", "a"], "").run();
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert!(done.err.contains("all messages were recovered; the damaged file is"), "{}", done.err);
+    assert_eq!((exported(&home, "a")["messages"].clone(), std::fs::read(log.with_extension("damaged-1")).unwrap()), (said, bytes));
+
+    std::fs::write(&log, "").unwrap();
+    at(&home, &["sessions", "show", "a"]).fails(1, &[path, "empty", "begins the conversation anew"]);
+    let done = chat(&home, &["--session", "a"], "One\n").run();
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert!(done.err.contains("the log was empty: the conversation begins anew"), "{}", done.err);
+
+    std::fs::write(&log, "what somebody else wrote here").unwrap();
+    chat(&home, &["--session", "a"], "").fails(1, &["session a", path, "something else", "move that file away"]);
+}
+
 /// A chat whose output is read while it goes on.
 fn begin(home: &Path, name: &str) -> Child {
     let model = model();

@@ -122,27 +122,3 @@ fn a_log_cut_at_any_byte_opens_with_what_it_says() {
     }
     assert_eq!(longest, whole_tokens.len());
 }
-
-#[test]
-fn damage_in_the_midst_is_told_and_a_copy_is_kept() {
-    let (_folder, store) = folder();
-    let (mut session, _) = store.open("a", model()).unwrap();
-    talk(&mut session);
-    drop(session);
-    let path = store.root().join("a").join(LOG);
-    let mut bytes = fs::read(&path).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 4;
-    fs::write(&path, &bytes).unwrap();
-    assert!(store.look("a").unwrap().problem.unwrap().contains("damaged"));
-    let (session, opened) = store.open("a", model()).unwrap();
-    let Notice::Damaged { copy } = &opened.notices[0] else { panic!("{:?}", opened.notices) };
-    assert_eq!(fs::read(copy).unwrap(), bytes);
-    assert_eq!(messages(&session)[1].content, "hello");
-    drop(session);
-    assert!(store.look("a").unwrap().problem.is_none());
-    // What is no log at all is refused, and stays.
-    fs::write(&path, b"not a log, but longer than twelve bytes").unwrap();
-    assert!(matches!(kept(store.open("a", model()).unwrap_err()), KeepError::NotALog));
-    assert_eq!(fs::read(&path).unwrap(), b"not a log, but longer than twelve bytes");
-}

@@ -21,6 +21,12 @@ pub(crate) struct Begin {
     pub(crate) vocabulary: usize,
 }
 
+impl Begin {
+    pub(super) fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("strings and numbers")
+    }
+}
+
 /// How a conversation changed: so many of its messages and tokens stay, and these follow on them.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Change {
@@ -52,6 +58,21 @@ pub(super) struct Gone {
     summary: Option<String>,
 }
 
+impl Change {
+    /// All that a conversation is.
+    pub(super) fn whole(what: &str, entries: &[Entry], earlier: &Earlier, tokens: &[u32], began: u64) -> Self {
+        Self {
+            what: what.to_owned(),
+            at: nanoseconds(SystemTime::now()) / 1_000_000,
+            gone: (*earlier != Earlier::default()).then(|| Gone::of(earlier, &Earlier::default())),
+            messages: entries.iter().map(Said::of).collect(),
+            tokens: tokens.to_vec(),
+            began: Some(began),
+            ..Self::default()
+        }
+    }
+}
+
 impl Gone {
     pub(super) fn of(earlier: &Earlier, before: &Earlier) -> Self {
         let keep = earlier.messages.iter().zip(&before.messages).take_while(|(a, b)| a == b).count();
@@ -63,6 +84,13 @@ impl Gone {
         let mut messages = before.messages.get(..self.keep)?.to_vec();
         messages.extend(self.messages);
         Some(Earlier { messages, summary: self.summary })
+    }
+
+    /// As [`Gone::after`], of a log that was damaged: with how many messages are lost.
+    pub(super) fn after_what_is_left(self, before: &Earlier) -> (Earlier, usize) {
+        let left = self.keep.min(before.messages.len());
+        let messages = before.messages[..left].iter().cloned().chain(self.messages).collect();
+        (Earlier { messages, summary: self.summary }, self.keep - left)
     }
 }
 

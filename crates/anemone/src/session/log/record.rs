@@ -4,15 +4,19 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::Begin;
 use crate::disk::{Disk, DiskFile};
 use crate::kept::KeepError;
 
 /// The first bytes of every log, and the version of its format.
 const MAGIC: &[u8; 8] = b"ANEMSLOG";
 const VERSION: u32 = 1;
+/// The version of this build, as the first record has it.
+pub(crate) const BUILD: &str = env!("CARGO_PKG_VERSION");
 /// Where the records begin.
 const START: usize = 12;
 /// Bytes of a record before its payload: length, number, kind.
@@ -43,16 +47,33 @@ impl Kind {
 /// The records of a file, and what of it is none.
 pub(super) struct Records {
     bytes: Vec<u8>,
-    /// Kind and place of each payload.
-    places: Vec<(Kind, std::ops::Range<usize>)>,
-    /// Where the records end.
+    /// Those that follow on each other from the beginning, then those that were found behind damaged ones.
+    places: Vec<Place>,
+    /// How many of them are of the first kind.
+    whole: u32,
+    /// Where these end.
     pub(super) end: usize,
-    /// Whether whole records come after the end: then something in between was damaged.
+    /// Whether something in between, or the beginning, was damaged.
     pub(super) damaged: bool,
 }
 
+struct Place {
+    kind: Kind,
+    number: u32,
+    payload: Range<usize>,
+}
+
+/// A record that was read.
+pub(super) struct Record<'r> {
+    pub(super) kind: Kind,
+    pub(super) number: u32,
+    pub(super) payload: &'r [u8],
+    /// Where in the file it begins.
+    pub(super) offset: usize,
+}
+
 impl Records {
-    /// Reads a log. What follows the last good record is told, not refused.
+    /// Reads a log. What is no good record is told, not refused, as long as there is one.
     pub(super) fn read(path: &Path) -> Result<Self, KeepError> {
         let failed = |source| KeepError::Io { what: "read", source };
         let metadata = std::fs::metadata(path).map_err(failed)?;
@@ -64,36 +85,83 @@ impl Records {
         }
         let mut bytes = Vec::new();
         File::open(path).and_then(|file| file.take(FILE_LIMIT).read_to_end(&mut bytes)).map_err(failed)?;
-        if !bytes.starts_with(MAGIC) || bytes.len() < START {
-            return Err(KeepError::NotALog);
+        Self::of(bytes)
+    }
+
+    fn of(bytes: Vec<u8>) -> Result<Self, KeepError> {
+        if bytes.is_empty() {
+            return Err(KeepError::Empty);
         }
-        let found = word(&bytes, 8);
-        if found != VERSION {
-            return Err(KeepError::Version { found, known: VERSION });
-        }
-        let (mut places, mut end) = (Vec::new(), START);
+        let headed = is_headed(&bytes)?;
+        let (mut places, mut end) = (Vec::new(), START.min(bytes.len()));
         while let Some((kind, payload)) = record(&bytes, end, places.len() as u32) {
             end = payload.end + 4;
-            places.push((kind, payload));
+            places.push(Place { kind, number: places.len() as u32, payload });
         }
         // A killed process leaves half a record at most, and nothing after it.
-        let damaged = goes_on(&bytes, end + 1, places.len() as u32);
-        Ok(Self { places, end, damaged, bytes })
+        let whole = places.len() as u32;
+        let (mut from, mut least) = (if headed || whole > 0 { end + 1 } else { 0 }, Some(whole));
+        // Bytes that look like records cost the time of checking them.
+        let mut budget = 4 * bytes.len();
+        while let Some(number) = least
+            && let Some(place) = search(&bytes, from, number, &mut budget)
+        {
+            (from, least) = (place.payload.end + 4, place.number.checked_add(1));
+            places.push(place);
+        }
+        if places.is_empty() {
+            let begun = bytes.iter().zip(MAGIC).all(|(a, b)| a == b);
+            let is_ours = begun || bytes.iter().all(|&byte| byte == 0);
+            return Err(if is_ours { KeepError::NothingLeft } else { KeepError::NotALog });
+        }
+        let damaged = !headed || places.len() as u32 > whole || budget == 0;
+        Ok(Self { bytes, places, whole, end, damaged })
     }
 
-    /// Kind, payload and place of each record.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (Kind, &[u8], usize)> {
-        self.places.iter().map(|(kind, place)| (*kind, &self.bytes[place.clone()], place.start - FRAME))
+    /// The records, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Record<'_>> {
+        self.places.iter().map(|Place { kind, number, payload }| Record {
+            kind: *kind,
+            number: *number,
+            payload: &self.bytes[payload.clone()],
+            offset: payload.start - FRAME,
+        })
     }
 
-    /// Bytes that are no record.
+    /// Bytes behind the records that follow on each other from the beginning.
     pub(super) fn rest(&self) -> usize {
         self.bytes.len() - self.end
     }
 
+    /// How many records follow on each other from the beginning.
     pub(super) fn count(&self) -> u32 {
-        self.places.len() as u32
+        self.whole
     }
+}
+
+/// Whether the first bytes are those of a log of this version.
+///
+/// # Errors
+/// If they are those of another version, and nothing shows that they were damaged.
+fn is_headed(bytes: &[u8]) -> Result<bool, KeepError> {
+    if !bytes.starts_with(MAGIC) || bytes.len() < START {
+        return Ok(false);
+    }
+    let found = word(bytes, 8);
+    if found == VERSION {
+        return Ok(true);
+    }
+    let begin = record(bytes, START, 0).filter(|(kind, _)| *kind == Kind::Begin);
+    let begin = begin.and_then(|(_, payload)| serde_json::from_slice::<Begin>(&bytes[payload]).ok());
+    // What this build or an earlier one wrote has no later version.
+    let ours = begin.is_some_and(|begin| release(&begin.build).is_some_and(|it| Some(it) <= release(BUILD)));
+    if ours { Ok(false) } else { Err(KeepError::Version { found, known: VERSION }) }
+}
+
+/// The numbers of a version.
+fn release(version: &str) -> Option<[u64; 3]> {
+    let numbers: Result<Vec<u64>, _> = version.split('.').map(str::parse).collect();
+    numbers.ok()?.try_into().ok()
 }
 
 fn word(bytes: &[u8], at: usize) -> u32 {
@@ -111,24 +179,23 @@ fn record(bytes: &[u8], at: usize, number: u32) -> Option<(Kind, std::ops::Range
     (crc32fast::hash(&bytes[at..payload.end]) == word(bytes, payload.end)).then_some((kind, payload))
 }
 
-/// Whether a whole record with at least this number begins at `start` or later.
-fn goes_on(bytes: &[u8], start: usize, number: u32) -> bool {
-    // Bytes that look like records cost the time of checking them; when that is too much, they may well be some.
-    let mut budget = 4 * bytes.len();
+/// The first whole record with at least this number that begins at `start` or later. What looks like one and is none costs
+/// its length of the budget.
+fn search(bytes: &[u8], start: usize, number: u32, budget: &mut usize) -> Option<Place> {
     for at in start..bytes.len().saturating_sub(FRAME) {
         let (length, found) = (word(bytes, at) as usize, word(bytes, at + 4));
         if found < number || Kind::of(bytes[at + 8]).is_none() || length > bytes.len() - at {
             continue;
         }
-        if record(bytes, at, found).is_some() {
-            return true;
+        if let Some((kind, payload)) = record(bytes, at, found) {
+            return Some(Place { kind, number: found, payload });
         }
-        match budget.checked_sub(length) {
-            Some(left) => budget = left,
-            None => return true,
+        *budget = budget.saturating_sub(length);
+        if *budget == 0 {
+            return None;
         }
     }
-    false
+    None
 }
 
 /// Puts a record at the end of `buffer`.
@@ -160,13 +227,16 @@ impl std::fmt::Debug for Writer {
 }
 
 impl Writer {
-    /// Begins a log. There is none until its first record is whole.
-    pub(super) fn create(disk: &Arc<dyn Disk>, path: &Path, begin: &[u8]) -> io::Result<Self> {
+    /// Begins a log with these records. There is none until they are whole; one that is there is replaced.
+    pub(super) fn create(disk: &Arc<dyn Disk>, path: &Path, records: &[(Kind, &[u8])]) -> io::Result<Self> {
         let mut start = MAGIC.to_vec();
         start.extend_from_slice(&VERSION.to_le_bytes());
-        frame(&mut start, 0, Kind::Begin, begin);
+        for (number, (kind, payload)) in (0..).zip(records) {
+            fits(start.len() as u64, payload)?;
+            frame(&mut start, number, *kind, payload);
+        }
         crate::disk::replace(&**disk, path, |file| file.write_all(&start))?;
-        Self::open(disk, path, start.len() as u64, 1)
+        Self::open(disk, path, start.len() as u64, records.len() as u32)
     }
 
     /// Goes on behind `length` bytes, which are `number` records. Whatever follows is cut off.
@@ -178,9 +248,7 @@ impl Writer {
 
     /// Appends a record; or, on an error, nothing. Allocates nothing for records that are not longer than earlier ones.
     pub(super) fn append(&mut self, kind: Kind, payload: &[u8]) -> io::Result<()> {
-        if payload.len() > PAYLOAD_LIMIT || self.length + payload.len() as u64 > FILE_LIMIT {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the log is too long; begin another session"));
-        }
+        fits(self.length, payload)?;
         if self.torn {
             self.file.truncate(self.length)?;
             self.torn = false;
@@ -202,6 +270,14 @@ impl Writer {
     }
 }
 
+/// Refuses what a reader would not take.
+fn fits(length: u64, payload: &[u8]) -> io::Result<()> {
+    if payload.len() > PAYLOAD_LIMIT || length + payload.len() as u64 > FILE_LIMIT {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the log is too long; begin another session"));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,13 +286,13 @@ mod tests {
     fn log(payloads: &[&[u8]]) -> (tempfile::TempDir, std::path::PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
-        let mut writer = Writer::create(&disk::real(), &path, b"{}").unwrap();
+        let mut writer = Writer::create(&disk::real(), &path, &[(Kind::Begin, b"{}")]).unwrap();
         payloads.iter().for_each(|payload| writer.append(Kind::Tokens, payload).unwrap());
         (folder, path)
     }
 
     fn payloads(records: &Records) -> Vec<Vec<u8>> {
-        records.iter().skip(1).map(|(_, payload, _)| payload.to_vec()).collect()
+        records.iter().skip(1).map(|record| record.payload.to_vec()).collect()
     }
 
     /// These bytes are in people's files: another result is another version of the format.
@@ -244,7 +320,7 @@ mod tests {
         let (_folder, path) = log(&THREE);
         let whole = std::fs::read(&path).unwrap();
         let mut seen = std::collections::BTreeSet::new();
-        for length in START..whole.len() {
+        for length in START + FRAME + 2 + 4..whole.len() {
             std::fs::write(&path, &whole[..length]).unwrap();
             let records = Records::read(&path).unwrap();
             let found = payloads(&records);
@@ -254,9 +330,42 @@ mod tests {
             Writer::open(&disk::real(), &path, end, count).unwrap().append(Kind::Tokens, b"more").unwrap();
             let again = Records::read(&path).unwrap();
             assert_eq!((again.rest(), again.count()), (0, count + 1));
-            assert_eq!(again.iter().last().unwrap().1, b"more");
+            assert_eq!(again.iter().last().unwrap().payload, b"more");
         }
-        assert_eq!(seen.into_iter().collect::<Vec<_>>(), [0, 1, 2, 3]);
+        assert_eq!(seen.into_iter().collect::<Vec<_>>(), [1, 2, 3]);
+        // Of what is shorter nothing is left; an empty file is one in which nothing was ever said.
+        for length in 0..START + FRAME + 2 + 4 {
+            std::fs::write(&path, &whole[..length]).unwrap();
+            match Records::read(&path) {
+                Err(KeepError::Empty) => assert_eq!(length, 0),
+                Err(KeepError::NothingLeft) => assert!(length > 0),
+                _ => panic!("{length}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_header_that_is_damaged_is_told_from_that_of_a_later_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        for (build, is_ours) in [(BUILD, true), ("0.0.1", true), ("999.0.0", false), ("next", false)] {
+            let begin = Begin { build: build.into(), package: None, tokenizer: String::new(), vocabulary: 1 };
+            let json = serde_json::to_vec(&begin).unwrap();
+            drop(Writer::create(&disk::real(), &path, &[(Kind::Begin, &json)]).unwrap());
+            let mut bytes = std::fs::read(&path).unwrap();
+            bytes[8] = 2;
+            std::fs::write(&path, bytes).unwrap();
+            match Records::read(&path) {
+                Ok(records) => assert!(is_ours && records.damaged && records.count() == 1, "{build}"),
+                Err(error) => assert!(!is_ours && matches!(error, KeepError::Version { found: 2, .. }), "{build}"),
+            }
+        }
+        for bytes in [&b"not a log, but longer than twelve bytes"[..], b"x"] {
+            std::fs::write(&path, bytes).unwrap();
+            assert!(matches!(Records::read(&path), Err(KeepError::NotALog)));
+        }
+        std::fs::write(&path, [0; 100]).unwrap();
+        assert!(matches!(Records::read(&path), Err(KeepError::NothingLeft)));
     }
 
     #[test]
@@ -267,17 +376,19 @@ mod tests {
             let mut bytes = whole.clone();
             bytes[at] ^= 1 << (at % 8);
             std::fs::write(&path, &bytes).unwrap();
-            match Records::read(&path) {
-                Err(KeepError::NotALog) => assert!(at < 8),
-                Err(KeepError::Version { .. }) => assert!((8..12).contains(&at)),
-                Err(other) => panic!("{other}"),
-                Ok(records) => {
-                    assert!(at >= 12 && records.count() < 4 && records.rest() > 0, "byte {at}");
-                    // In the last record it can't be told from a torn one.
-                    let last = whole.len() - FRAME - 5 - 4;
-                    assert_eq!(records.damaged, at < last, "byte {at}");
-                }
-            }
+            let records = match Records::read(&path) {
+                // The first record does not say that it is of this build.
+                Err(KeepError::Version { .. }) if (8..12).contains(&at) => continue,
+                records => records.unwrap(),
+            };
+            // In the last record it can't be told from a torn one.
+            let last = whole.len() - FRAME - 5 - 4;
+            assert_eq!(records.damaged, at < last, "byte {at}");
+            // Of the header nothing depends; of the records one is lost, and what comes after it is there.
+            let numbers: Vec<u32> = records.iter().map(|record| record.number).collect();
+            let lost = [27, 43, 56, whole.len()].iter().position(|&end| at >= 12 && at < end).map(|n| n as u32);
+            assert_eq!(numbers, (0..4).filter(|&n| Some(n) != lost).collect::<Vec<_>>(), "byte {at}");
+            assert_eq!(records.count(), lost.unwrap_or(4), "byte {at}");
         }
     }
 }
