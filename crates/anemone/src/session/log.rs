@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-pub(crate) use record::BUILD;
 pub(crate) use change::{Begin, Open, from_nanoseconds, nanoseconds};
+pub(crate) use record::BUILD;
 
 use super::earlier::{Earlier, head};
 use super::prompt::Entry;
@@ -83,12 +83,7 @@ impl Log {
     }
 
     /// Puts a log in the place of a damaged one, with all that there is.
-    pub(crate) fn renew(
-        disk: &Arc<dyn Disk>,
-        path: &Path,
-        begin: &Begin,
-        content: Content,
-    ) -> Result<Self, KeepError> {
+    pub(crate) fn renew(disk: &Arc<dyn Disk>, path: &Path, begin: &Begin, content: Content) -> Result<Self, KeepError> {
         let Content { entries, earlier, tokens, began } = &content;
         let change = Change::whole("recovered", entries, earlier, tokens, *began);
         let json = serde_json::to_vec(&change).map_err(|e| written(io::Error::other(e)))?;

@@ -112,7 +112,10 @@ fn a_damaged_log_locks_nobody_out() {
     let done = chat(&home, &["--session", "a"], "").run();
     assert_eq!(done.code, Some(0), "{}", done.err);
     assert!(done.err.contains("all messages were recovered; the damaged file is"), "{}", done.err);
-    assert_eq!((exported(&home, "a")["messages"].clone(), std::fs::read(log.with_extension("damaged-1")).unwrap()), (said, bytes));
+    assert_eq!(
+        (exported(&home, "a")["messages"].clone(), std::fs::read(log.with_extension("damaged-1")).unwrap()),
+        (said, bytes)
+    );
 
     std::fs::write(&log, "").unwrap();
     at(&home, &["sessions", "show", "a"]).fails(1, &[path, "empty", "begins the conversation anew"]);
