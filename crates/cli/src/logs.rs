@@ -19,6 +19,7 @@ pub(crate) fn start(verbose: u8) -> Result<()> {
         Usage(format!("{VARIABLE}={filter}: {e}; expected a level such as debug, or anemone_cpu=trace"))
     })?;
     let log = tracing_subscriber::fmt().with_writer(stderr).with_ansi(terminal::colours_on_stderr()).without_time();
-    log.with_env_filter(filter).init();
+    // That nobody can read it is no reason to fail.
+    log.log_internal_errors(false).with_env_filter(filter).init();
     Ok(())
 }

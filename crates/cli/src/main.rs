@@ -4,6 +4,7 @@ mod answer;
 mod backends;
 mod cmd;
 mod exit;
+mod file_limit;
 mod interrupt;
 mod logs;
 mod models;
@@ -55,6 +56,7 @@ struct Arguments {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let run = || {
+        file_limit::outlive();
         logs::start(arguments.verbose)?;
         interrupt::listen()?;
         match arguments.command {

@@ -211,10 +211,9 @@ impl Instance {
             let found = infer(op.0, &x)?;
             if !found.iter().map(|t| t.shape.as_slice()).eq(outs.iter().map(|o| o.shape)) {
                 let declared: Vec<_> = outs.iter().map(|o| o.shape).collect();
-                return Err(OpError::mismatch(
-                    format!("results of the declared shapes {declared:?}"),
-                    format!("{found:?}"),
-                ));
+                let found: Vec<_> = found.iter().map(|t| t.shape.as_slice()).collect();
+                let expected = format!("results of the declared shapes {declared:?}");
+                return Err(OpError::mismatch(expected, format!("{found:?}")));
             }
         }
         match &step.action {

@@ -20,6 +20,7 @@ use clap::Args;
 
 use crate::exit::Usage;
 use crate::packages;
+use inputs::Known;
 use states::StateFile;
 
 /// Run one function of any package once, with tensors from files
@@ -35,12 +36,14 @@ Without --outputs, the outputs are described on standard output.
 
 Values of --input: FILE.npy; numbers (0.5,1,2; one alone fills the tensor); zeros; ones; range (0, 1, 2, …); \
 random:SEED (-1 to 1) or random:SEED:LOW:HIGH. Elements are converted to the port's type; what it cannot hold is an \
-error, never wrapped around. Image ports take the tensor that the program sees.
+error, never wrapped around. Image ports take the tensor that the program sees. Of a converted model, token ids and \
+positions are checked; in other packages an index below 0 counts from the end, as in Core ML's language.
 
 The state file, if it exists, is the state before the call; it is replaced by the state after it, at once and only if \
 the call went well. Without --state, states are zero and are not kept. A state of another package is refused.
 
-Exit codes: 0 run, 1 something failed, 2 wrong arguments, 130 interrupted.")]
+Exit codes: 0 run, 1 something failed (a file, the call), 2 wrong arguments or inputs that do not fit the function, \
+130 interrupted.")]
 pub(crate) struct Arguments {
     /// A .mlpackage, a .mlmodel, a converted folder, or the name of a cached model
     package: PathBuf,
@@ -92,7 +95,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let package = Package::open(&path)?;
     let model = anemone_mil::load_package(&package).with_context(|| path.display().to_string())?;
     let (name, function) = function(&model, arguments.function.as_deref())?;
-    let inputs = inputs::gather(function, arguments.inputs.as_deref(), &arguments.given, &arguments.shapes)?;
+    let known = Known::of(&path, function);
+    let inputs = inputs::gather(function, &known, arguments.inputs.as_deref(), &arguments.given, &arguments.shapes)?;
     let file = arguments.state.as_ref().map(|path| StateFile::open(path, &package, &model)).transpose()?;
     let mut states = match &file {
         Some(file) => file.of(function)?,

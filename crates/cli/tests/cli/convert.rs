@@ -274,3 +274,23 @@ fn an_interrupt_ends_with_130_while_a_text_is_read() {
     assert_eq!(lines.last().as_deref(), Some("interrupted"));
     assert!(!folder.path().join("out").exists());
 }
+
+/// The system would end the program without a word.
+#[cfg(unix)]
+#[test]
+fn a_limit_on_the_size_of_files_is_an_error_that_names_the_file() {
+    use std::process::Command;
+
+    let folder = tempfile::tempdir().unwrap();
+    let source = tiny_checkpoint(folder.path());
+    let done = Command::new("sh")
+        .args(["-c", "ulimit -f 20; exec \"$0\" convert \"$1\" -o \"$2\"", env!("CARGO_BIN_EXE_anemone")])
+        .args([&source, &folder.path().join("out")])
+        .output()
+        .unwrap();
+    let told = String::from_utf8(done.stderr).unwrap();
+    assert_eq!(done.status.code(), Some(1), "{told}");
+    let last = told.lines().last().unwrap();
+    assert!(last.starts_with("error: ") && last.contains("weight") && last.contains("too large"), "{told}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left behind");
+}

@@ -125,8 +125,8 @@ fn inputs_from_the_command_line_and_outputs_in_words() {
         anemone(["predict", article].iter().chain(&flexible).chain(&more))
     };
     assert!(run("causalMask=1,1,3,3").ok().contains("[1, 3, 256]"));
-    run("causalMask=1,1,3").fails(1, &["causalMask", "expected [1, 1, "]);
-    run("causalMask=1,1,3,100000").fails(1, &["causalMask", "expected [1, 1, "]);
+    run("causalMask=1,1,3").fails(2, &["causalMask", "expected [1, 1, "]);
+    run("causalMask=1,1,3,100000").fails(2, &["causalMask", "expected [1, 1, "]);
 }
 
 #[test]
@@ -155,13 +155,16 @@ fn inputs_that_do_not_fit_are_named() {
     let run = |more: &[&str]| anemone(["predict", path.to_str().unwrap()].iter().chain(more));
     run(&["--input", "token=3"]).fails(2, &["`pos`", "int32 [1]", "--input pos="]);
     run(&["--input", "token=3", "--input", "tokens=1"]).fails(2, &["`tokens`", "token, pos"]);
-    run(&["--input", "token=0.5", "--input", "pos=0"]).fails(1, &["`token`", "0.5", "int32"]);
-    run(&["--input", "token=3000000000", "--input", "pos=0"]).fails(1, &["`token`", "3000000000", "int32"]);
-    run(&["--input", "token=1,2", "--input", "pos=0"]).fails(1, &["`token`", "2 numbers"]);
+    run(&["--input", "token=0.5", "--input", "pos=0"]).fails(2, &["`token`", "0.5", "int32"]);
+    run(&["--input", "token=3000000000", "--input", "pos=0"]).fails(2, &["`token`", "3000000000", "int32"]);
+    run(&["--input", "token=1,2", "--input", "pos=0"]).fails(2, &["`token`", "2 numbers"]);
     run(&["--function", "decode"]).fails(2, &["`decode`", "main"]);
     run(&["--inputs", "nowhere.safetensors"]).fails(1, &["nowhere.safetensors"]);
     let reference = fixtures().join("tiny_guide_kv1_fp16/ref.safetensors");
     run(&["--inputs", reference.to_str().unwrap()]).fails(2, &["no input", "token, pos"]);
+    run(&["--input", "token=3", "--input", "token=4", "--input", "pos=0"]).fails(2, &["--input token", "given twice"]);
+    let err = run(&["--input", "token=3", "--input", "pos=64"]).fails(1, &["indices into 64", "found 64"]);
+    assert!(!err.contains("Some("), "{err}");
 }
 
 #[test]
@@ -201,4 +204,18 @@ fn states_that_do_not_fit_are_refused_and_stay_as_they_were() {
     let path = package("ios16_plain");
     let stateless = ["predict", path.to_str().unwrap(), "--input", "tokens=1", "--state", state.to_str().unwrap()];
     anemone(stateless).fails(1, &["no states"]);
+}
+
+#[test]
+fn tokens_and_positions_of_a_converted_model_are_those_that_it_knows() {
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../goldens/tiny/model");
+    let run = |token: &str, position: &str| {
+        let (token, position) = (format!("input_ids={token}"), format!("cache_position={position}"));
+        anemone(["predict", model.to_str().unwrap(), "-f", "decode", "--input", &token, "--input", &position])
+    };
+    run("383", "255").ok();
+    run("-1", "0").fails(2, &["input `input_ids`", "-1 is not a token", "0 to 383"]);
+    run("384", "0").fails(2, &["input `input_ids`", "384 is not a token"]);
+    run("1", "256").fails(2, &["input `cache_position`", "256 is not a position", "0 to 255"]);
+    run("1", "-1").fails(2, &["input `cache_position`"]);
 }

@@ -88,7 +88,9 @@ pub(super) fn read(gguf: &Gguf, generation: &GenerationSettings) -> Result<Confi
     let has = |name: &str| gguf.tensors().get(name).is_some();
     let embedding = gguf.tensors().get("token_embd.weight").map(|info| info.shape.as_slice());
     let Some(&[vocab_size, _]) = embedding else {
-        let problem = format!("the embedding, token_embd.weight, is absent or not a matrix ({embedding:?})");
+        let found =
+            embedding.map_or_else(|| "is absent".into(), |shape| format!("is no matrix: its shape is {shape:?}"));
+        let problem = format!("the embedding, token_embd.weight, {found}");
         return Err(ConvertError::Tensors { path: gguf.path().to_owned(), problems: vec![problem] });
     };
     let epsilon = "attention.layer_norm_rms_epsilon";

@@ -48,7 +48,8 @@ impl Op for SliceByIndex {
         let ranges = SLICE.resolve(x, x.shape(X))?;
         let counts = ranges.iter().filter(|r| !r.squeezed).map(|r| &r.count);
         if !counts.eq(out[0].shape.iter()) {
-            return Err(OpError::mismatch(format!("a slice of shape {:?}", out[0].shape), format!("{ranges:?}")));
+            let found = slicing::shape_of(&ranges);
+            return Err(OpError::mismatch(format!("a slice of shape {:?}", out[0].shape), format!("{found:?}")));
         }
         slicing::nest(x.shape(X), &ranges, true).copy(x.data(X)?, &mut out[0].data)
     }
@@ -118,5 +119,17 @@ mod tests {
             bound.bind(&SliceByIndex, name, [Operand::Owned(yes[mask].clone())]).unwrap();
         }
         assert_eq!(SliceByIndex.infer(&bound).unwrap()[0].shape[..], [4]);
+    }
+
+    #[test]
+    fn an_index_outside_is_told_as_a_number() {
+        let mut bound = Bound::new(&SliceByIndex);
+        let mut bind = |name, arg| bound.bind(&SliceByIndex, name, [arg]).unwrap();
+        bind("x", Operand::Typed(StaticType::new(DType::F16, &[3, 4])));
+        bind("begin", Operand::Owned(Tensor::ints(DType::I32, &[2], &[300, 0])));
+        bind("end", Operand::Owned(Tensor::ints(DType::I32, &[2], &[301, 4])));
+        bind("squeeze_mask", Operand::Owned(Tensor::bools(&[2], &[true, false])));
+        let error = SliceByIndex.infer(&bound).unwrap_err().to_string();
+        assert_eq!(error, "`begin`: expected an index into 3 elements on axis 0, found 300");
     }
 }

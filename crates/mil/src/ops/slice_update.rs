@@ -61,7 +61,11 @@ impl Op for SliceUpdate {
         let ranges = SLICE.resolve(x, x.shape(X))?;
         let counts = ranges.iter().filter(|r| !r.squeezed).map(|r| &r.count);
         if !counts.eq(x.shape(UPDATE).iter()) {
-            return Err(x.bad(UPDATE, format!("the shape of the selection {ranges:?}"), x.shape(UPDATE)));
+            return Err(x.bad(
+                UPDATE,
+                format!("the selection's shape {:?}", slicing::shape_of(&ranges)),
+                x.shape(UPDATE),
+            ));
         }
         dims::copy(x, X, &mut out[0])?;
         slicing::nest(x.shape(X), &ranges, false).copy(x.data(UPDATE)?, &mut out[0].data)
@@ -79,7 +83,11 @@ impl Op for SliceUpdate {
         let ranges = SLICE.resolve(x, &target.shape)?;
         let counts = ranges.iter().filter(|r| !r.squeezed).map(|r| &r.count);
         if !counts.eq(x.shape(UPDATE).iter()) {
-            return Err(x.bad(UPDATE, format!("the shape of the selection {ranges:?}"), x.shape(UPDATE)));
+            return Err(x.bad(
+                UPDATE,
+                format!("the selection's shape {:?}", slicing::shape_of(&ranges)),
+                x.shape(UPDATE),
+            ));
         }
         slicing::view(&ranges, target)
             .ok_or_else(|| OpError::Unsupported { what: "updating a state backwards".to_owned() })

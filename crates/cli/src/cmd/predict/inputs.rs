@@ -1,21 +1,29 @@
 //! The inputs of a call, from files and from the command line.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use anemone_cli::given::{Input, ShapeOf, Value};
 use anemone_cli::values::{Number, Values, tensor};
-use anemone_cli::{npy, tensor_file};
+use anemone_cli::{causes, npy, tensor_file};
 use anemone_mil::interpret::Tensors;
 use anemone_mil::port::{PortDefault, PortShape};
 use anemone_mil::types::{StaticType, TensorType};
-use anemone_mil::{Function, Tensor};
-use anyhow::{Context, Result, bail};
+use anemone_mil::{Buffer, Function, Tensor};
+use anemone_package::bundle::BundleManifest;
+use anyhow::{Context, Error, Result, bail};
 
 use crate::exit::Usage;
 use crate::report::shape_text;
 
 /// One input for each that the function declares.
-pub(super) fn gather(function: &Function, file: Option<&Path>, given: &[Input], shapes: &[ShapeOf]) -> Result<Tensors> {
+pub(super) fn gather(
+    function: &Function,
+    known: &Known,
+    file: Option<&Path>,
+    given: &[Input],
+    shapes: &[ShapeOf],
+) -> Result<Tensors> {
     let declared: Vec<(&str, &TensorType)> = function
         .inputs
         .iter()
@@ -32,6 +40,8 @@ pub(super) fn gather(function: &Function, file: Option<&Path>, given: &[Input], 
     };
     given.iter().try_for_each(|input| check("--input", &input.name))?;
     shapes.iter().try_for_each(|shape| check("--shape", &shape.name))?;
+    once("--input", given.iter().map(|input| input.name.as_str()))?;
+    once("--shape", shapes.iter().map(|shape| shape.name.as_str()))?;
     let bytes = match file {
         Some(path) => anemone_package::map_file(path).with_context(|| format!("cannot read {}", path.display()))?,
         None => Default::default(),
@@ -47,14 +57,56 @@ pub(super) fn gather(function: &Function, file: Option<&Path>, given: &[Input], 
         let ports = Ports { function, name, ty, asked: shapes.iter().rfind(|s| s.name == name).map(|s| &s.shape[..]) };
         let given = given.iter().rfind(|input| input.name == name).map(|input| &input.value);
         let made = match (given, from_file.remove(name)) {
-            (Some(Value::File(path)), _) => ports.read_npy(path),
+            (Some(Value::File(path)), _) => ports.read_npy(path).with_context(|| format!("input `{name}`"))?,
             (Some(value), _) => ports.fixed(value.own_shape()).and_then(|ty| value.to_tensor(&ty)),
             (None, Some(values)) => ports.convert_values(&values),
             (None, None) => ports.left_out(),
         };
-        inputs.insert(name.to_owned(), made.with_context(|| format!("input `{name}`"))?);
+        let tensor = made.and_then(|tensor| known.admits(name, &tensor).map(|()| tensor));
+        // What the function does not take is a wrong argument, wherever it was given.
+        let wrong = |error: Error| Usage(format!("input `{name}`: {}", causes::told(&error)));
+        inputs.insert(name.to_owned(), tensor.map_err(wrong)?);
     }
     Ok(inputs)
+}
+
+/// Refuses what was given twice.
+fn once<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Usage> {
+    let mut seen = HashSet::new();
+    match names.into_iter().find(|name| !seen.insert(*name)) {
+        None => Ok(()),
+        Some(twice) => Err(Usage(format!("{what} {twice}: it is given twice; give each input once"))),
+    }
+}
+
+/// What the manifest of a converted model tells of numbers that inputs may have. To a program alone, a negative index is as
+/// good as any: it counts from the end.
+#[derive(Default)]
+pub(super) struct Known(Vec<(String, &'static str, usize)>);
+
+impl Known {
+    /// Of the folder that has the package.
+    pub(super) fn of(package: &Path, function: &Function) -> Self {
+        let Some(manifest) = package.parent().and_then(|folder| BundleManifest::read(folder).ok()) else {
+            return Self::default();
+        };
+        let logits =
+            function.body.outputs.iter().map(|&id| function.value(id)).find(|v| v.name == manifest.roles.logits);
+        let vocabulary = logits.and_then(|v| v.ty.tensor()?.to_static()?.shape.last().copied());
+        let tokens = vocabulary.map(|n| (manifest.roles.tokens, "a token of this model", n));
+        let positions = (manifest.roles.positions, "a position in its context", manifest.context);
+        Self(tokens.into_iter().chain([positions]).collect())
+    }
+
+    fn admits(&self, name: &str, tensor: &Tensor) -> Result<()> {
+        let (Some((_, what, n)), Buffer::I32(all)) = (self.0.iter().find(|known| known.0 == name), &tensor.data) else {
+            return Ok(());
+        };
+        match all.iter().find(|&&i| !usize::try_from(i).is_ok_and(|i| i < *n)) {
+            None => Ok(()),
+            Some(wrong) => bail!("{wrong} is not {what}; expected 0 to {}", n - 1),
+        }
+    }
 }
 
 /// What is known of one input.
@@ -118,10 +170,11 @@ impl Ports<'_> {
         values.to_tensor(&StaticType::new(self.ty.dtype, self.inside(shape)))
     }
 
-    fn read_npy(&self, path: &Path) -> Result<Tensor> {
+    /// The outer error is of the file, the inner one of what it holds.
+    fn read_npy(&self, path: &Path) -> Result<Result<Tensor>> {
         let bytes = anemone_package::map_file(path).with_context(|| format!("cannot read {}", path.display()))?;
         let values = npy::read(&bytes).with_context(|| path.display().to_string())?;
-        self.convert_values(&values)
+        Ok(self.convert_values(&values).with_context(|| path.display().to_string()))
     }
 
     /// The value of an input that was not given, if it may be left out.
@@ -136,11 +189,7 @@ impl Ports<'_> {
                     }
                     _ => self.ty.to_string(),
                 };
-                Err(Usage(format!(
-                    "it was not given; expected {expected}, in the file of --inputs or by --input {}=…",
-                    self.name
-                ))
-                .into())
+                bail!("it was not given; expected {expected}, in the file of --inputs or by --input {}=…", self.name)
             }
         }
     }

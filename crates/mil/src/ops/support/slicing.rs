@@ -49,8 +49,9 @@ impl Params {
             .map(|(i, &n)| {
                 let begin = if masks.begin(i) { None } else { Some(begin[i]) };
                 if masks.squeeze(i) {
-                    let first = index(begin.unwrap_or(0), n)
-                        .ok_or_else(|| x.bad(self.begin, format!("an index into {n} elements on axis {i}"), begin))?;
+                    let first = index(begin.unwrap_or(0), n).ok_or_else(|| {
+                        x.bad(self.begin, format!("an index into {n} elements on axis {i}"), begin.unwrap_or(0))
+                    })?;
                     return Ok(Range { first, step: 1, count: 1, squeezed: true });
                 }
                 let step = stride.map_or(1, |s| s[i]);
@@ -77,7 +78,7 @@ impl Params {
             let count = |i: usize| range(shape[i], None, None, stride.map_or(1, |s| s[i])).count;
             return Ok((0..shape.len()).filter(|&i| !masks.squeeze(i)).map(count).collect());
         }
-        Ok(self.resolve(x, shape)?.iter().filter(|r| !r.squeezed).map(|r| r.count).collect())
+        Ok(shape_of(&self.resolve(x, shape)?))
     }
 
     fn vector(self, x: &dyn Operands, param: usize, rank: usize) -> Result<&[i32], OpError> {
@@ -108,6 +109,11 @@ impl Params {
         }
         Ok(masks)
     }
+}
+
+/// The shape of what is selected, without squeezed axes.
+pub fn shape_of(ranges: &[Range]) -> Shape {
+    ranges.iter().filter(|r| !r.squeezed).map(|r| r.count).collect()
 }
 
 struct Masks<'a>([Option<&'a [bool]>; 3]);

@@ -142,10 +142,9 @@ impl Params {
                 ..NO_AXIS
             };
             axes[3 - n + i] = place(axis, i).ok_or_else(|| {
-                OpError::mismatch(
-                    "windows that find a place on the padded image",
-                    format!("{axis:?} on spatial axis {i}"),
-                )
+                let Axis { image, window, dilation, .. } = axis;
+                let found = format!("a window of {window}, dilated by {dilation}, on {image} along spatial axis {i}");
+                OpError::mismatch("windows that find a place on the padded image", found)
             })?;
         }
         Ok(axes)
