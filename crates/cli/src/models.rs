@@ -36,7 +36,7 @@ pub(crate) struct Choice {
     /// Threads to use [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = numbers::threads, allow_negative_numbers = true)]
     threads: Option<u16>,
-    /// Compute in floats throughout: slower for weights of integers, whose inputs are else rounded to 8 bits
+    /// Compute in floats throughout: slower for weights of integers, whose inputs are else rounded to 16 bits
     #[arg(long)]
     exact: bool,
     /// Round every half float as soon as it is computed, as a Neural Engine would: slow, for finding packages that break there

@@ -34,7 +34,7 @@ pub struct ModelOptions {
     /// read for that (about 0.2 s for 250 MB, while the plans are made). A state remembers the digest, so without the
     /// check the manifest is taken at its word. A bare package has no manifest; its digest is computed in any case.
     pub verify: bool,
-    /// Whether all is computed in floats. Else activations are quantized to 8 bits where they meet weights of integers,
+    /// Whether all is computed in floats. Else activations are quantized to 16 bits where they meet weights of integers,
     /// which is faster; `docs/numerics.md` says how far that is from exact.
     pub exact: bool,
     /// Whether half floats are rounded as soon as they are computed, as a Neural Engine would; what then overflows is told by
@@ -65,7 +65,7 @@ pub enum Speculation {
 }
 
 impl Speculation {
-    /// More guesses than this are not checked in one call: beyond it, calls have another arithmetic than single tokens.
+    /// More guesses than this are not checked in one call: beyond it, multiplying takes longer than reading the weights.
     pub const MOST: usize = 15;
     /// As many as pay at most with the calls that there are.
     const USUAL: usize = 7;

@@ -1,19 +1,16 @@
-//! Products in integers: the activations are quantized to int8 too, 32 at a time.
+//! Products in integers: the activations are quantized to 16 bits, 32 at a time.
 //!
 //! # Numbers
 //!
-//! A block of 32 activations becomes `x ≈ s · q` with `s = max |x| / 127` and `q` rounded to nearest even. The product of a
-//! block with 32 weights is then exact in 32-bit integers; with `w = scale · (u − offset)`
+//! A block of 32 activations becomes `x ≈ s · q` with `s = max |x| / 32384` and `q` rounded to nearest even, in two bytes:
+//! `q = 254 · high + low`. Each byte is multiplied by itself, so that the products of a block with 32 weights are exact in 32-bit
+//! integers; with `w = scale · (u − offset)`
 //!
-//! `y = Σ over blocks, in order, of scale · (s · (Σ u q − offset · Σ q))`
+//! `y = Σ over blocks, in order, of scale · (s · (254 · Σ u high + Σ u low − offset · Σ q))`
 //!
 //! each block added by one fused multiply-add in f32. Against the exact product the error is at most
-//! `Σ over blocks of max |x| / 254 · Σ |w|`, and a few roundings to f32. The bits depend neither on the rows asked for, nor
+//! `Σ over blocks of max |x| / 64768 · Σ |w|`, and a few roundings to f32. The bits depend neither on the rows asked for, nor
 //! on how many tokens are computed together, nor on the instruction set.
-//!
-//! Activations may also be 16 bits deep: `s = max |x| / 32384`, and `q = 254 · high + low`, two records of bytes. Each byte is
-//! multiplied by itself, so that the sums stay exact; the error is 255 times smaller. While memory is the limit (few tokens)
-//! that costs nothing.
 //!
 //! The entries of palettes are made 16-bit integers, for each table relative to its largest entry (at most 2^-16 of which a
 //! weight is off), and multiplied as two bytes.
@@ -23,10 +20,12 @@
 //!
 //! # Roofline
 //!
-//! One token: the packed weights once, 0.56 (int4) or 1.06 (int8) bytes a weight; one dot-product instruction per 64 weights
-//! and about one more to unpack int4, so memory is the limit on any machine with VNNI or the NEON dot product.
-//! Many tokens: per panel and block 8 dot products a token, with 3 more instructions to scale and add; the weights are
-//! unpacked once for [`Lanes::TILE`] tokens.
+//! One token: the packed weights once, 0.56 (int4) or 1.06 (int8) bytes a weight; two dot products per 64 weights and about one
+//! more instruction to unpack int4, so memory is the limit on any machine with VNNI or the NEON dot product.
+//!
+//! Many tokens: dot products are the limit. A tile of four tokens and two panels takes 128 of them a block, and about 40 other
+//! vector instructions to put bytes together, scale and add. It loads 64 words of activations, each for both panels, and 16
+//! lines of weights: fewer than the dot products, where one panel alone would load as many as it multiplies.
 
 use super::PANEL;
 use crate::columns::Columns;
@@ -37,9 +36,12 @@ use std::ops::Range;
 /// Columns that share a scale of the activations.
 pub const BLOCK: usize = 32;
 
-/// A block in words of four bytes, little endian: 32 signed bytes, the scale as f32, the sum of the bytes as i32, and
-/// multiples of that sum, where sums of products may start so as to take a bias away. As long as a cache line.
+/// Half of a block in words of four bytes, little endian: 32 signed bytes, the scale as f32, a sum as i32, and multiples of the
+/// sum of the bytes, where sums of products may start so as to take a bias away. As long as a cache line.
 type Record = [[u8; 4]; 16];
+
+/// A block: the high bytes, with the scale and the sum of the whole, and the low ones.
+type Block = [Record; 2];
 
 /// Where in a record the scale is.
 const SCALE: usize = 8;
@@ -62,55 +64,33 @@ pub const TOGETHER: usize = 8;
 pub struct Activations<'a> {
     n: usize,
     k: usize,
-    /// Records for a block of a token: 1, or 2 where they are 16 bits deep, the high bytes first.
-    depth: usize,
-    records: &'a [Record],
+    blocks: &'a [Block],
 }
 
 /// How many steps of the low bytes one of the high bytes is.
 const HIGH: f32 = 254.0;
 /// The largest integer that two bytes make without a tie when it is rounded to steps of the high one.
-const DEEP: f32 = 127.0 * HIGH + 126.0;
+const LARGEST: f32 = 127.0 * HIGH + 126.0;
 
 impl<'a> Activations<'a> {
     /// How many bytes `n` tokens of `k` values take.
     pub const fn bytes(n: usize, k: usize) -> usize {
-        n * k.div_ceil(BLOCK) * size_of::<Record>()
-    }
-
-    /// The same for activations that are 16 bits deep.
-    pub const fn deep_bytes(n: usize, k: usize) -> usize {
-        2 * Self::bytes(n, k)
+        n * k.div_ceil(BLOCK) * size_of::<Block>()
     }
 
     /// Quantizes `x`, `[n, k]`, into `into`, [`Self::bytes`] long.
     pub fn quantize(isa: Isa, x: &[f32], n: usize, k: usize, into: &'a mut [u8]) -> Self {
-        Self::quantize_to(isa, x, n, k, 1, into)
-    }
-
-    /// Quantizes `x`, `[n, k]`, to 16 bits into `into`, [`Self::deep_bytes`] long.
-    pub fn quantize_deep(isa: Isa, x: &[f32], n: usize, k: usize, into: &'a mut [u8]) -> Self {
-        Self::quantize_to(isa, x, n, k, 2, into)
-    }
-
-    fn quantize_to(isa: Isa, x: &[f32], n: usize, k: usize, depth: usize, into: &'a mut [u8]) -> Self {
         assert_eq!(x.len(), n * k, "quantize: {} values for {n} tokens of {k}", x.len());
-        assert_eq!(into.len(), depth * Self::bytes(n, k), "quantize: the destination has the wrong length");
-        let records = into.as_chunks_mut().0.as_chunks_mut().0;
-        isa.run(Quantize { x, n, k, depth, records: &mut *records });
-        Self { n, k, depth, records }
+        assert_eq!(into.len(), Self::bytes(n, k), "quantize: the destination has the wrong length");
+        let blocks = into.as_chunks_mut().0.as_chunks_mut().0.as_chunks_mut().0;
+        isa.run(Quantize { x, n, k, blocks: &mut *blocks });
+        Self { n, k, blocks }
     }
 
     /// A view of bytes that [`Self::quantize`] wrote for the same `n` and `k`.
     pub fn new(n: usize, k: usize, bytes: &'a [u8]) -> Self {
         assert_eq!(bytes.len(), Self::bytes(n, k), "activations: {} bytes for {n} tokens of {k}", bytes.len());
-        Self { n, k, depth: 1, records: bytes.as_chunks().0.as_chunks().0 }
-    }
-
-    /// A view of bytes that [`Self::quantize_deep`] wrote for the same `n` and `k`.
-    pub fn new_deep(n: usize, k: usize, bytes: &'a [u8]) -> Self {
-        assert_eq!(bytes.len(), Self::deep_bytes(n, k), "activations: {} bytes for {n} tokens of {k}", bytes.len());
-        Self { n, k, depth: 2, records: bytes.as_chunks().0.as_chunks().0 }
+        Self { n, k, blocks: bytes.as_chunks().0.as_chunks().0.as_chunks().0 }
     }
 
     /// The tokens `range` of these, which starts at a multiple of [`TOGETHER`] and ends at one or at the last token.
@@ -119,8 +99,8 @@ impl<'a> Activations<'a> {
         assert!(start <= end && end <= self.n, "activations: tokens {range:?} of {}", self.n);
         let whole = |t: usize| t.is_multiple_of(TOGETHER) || t == self.n;
         assert!(whole(start) && whole(end), "activations: tokens {range:?} are cut through {TOGETHER} together");
-        let each = self.k.div_ceil(BLOCK) * self.depth;
-        Self { n: range.len(), records: &self.records[start * each..end * each], ..*self }
+        let each = self.k.div_ceil(BLOCK);
+        Self { n: range.len(), blocks: &self.blocks[start * each..end * each], ..*self }
     }
 
     /// Tokens.
@@ -140,12 +120,11 @@ impl<'a> Activations<'a> {
         for (t, out) in out.chunks_exact_mut(self.k.max(1)).enumerate() {
             let (first, beside) = together(self.n, t);
             for (b, out) in out.chunks_mut(BLOCK).enumerate() {
-                let records = &self.records[(first * blocks + b * beside + t - first) * self.depth..][..self.depth];
-                let scale = f32::from_le_bytes(records[0][SCALE]);
+                let [high, low] = &self.blocks[first * blocks + b * beside + t - first];
+                let scale = f32::from_le_bytes(high[SCALE]);
                 for (i, out) in out.iter_mut().enumerate() {
                     let byte = |record: &Record| f32::from(record.as_flattened()[i] as i8);
-                    let high = if self.depth == 2 { HIGH } else { 1.0 };
-                    *out = (byte(&records[0]) * high + records.get(1).map_or(0.0, byte)) * scale;
+                    *out = (byte(high) * HIGH + byte(low)) * scale;
                 }
             }
         }
@@ -167,8 +146,7 @@ struct Quantize<'a, 'b> {
     x: &'a [f32],
     n: usize,
     k: usize,
-    depth: usize,
-    records: &'b mut [Record],
+    blocks: &'b mut [Block],
 }
 
 impl Kernel for Quantize<'_, '_> {
@@ -179,47 +157,23 @@ impl Kernel for Quantize<'_, '_> {
         for (t, x) in self.x.chunks_exact(self.k.max(1)).enumerate() {
             let (first, beside) = together(self.n, t);
             for (b, x) in x.chunks(BLOCK).enumerate() {
-                let at = (first * blocks + b * beside + t - first) * self.depth;
-                match &mut self.records[at..at + self.depth] {
-                    [record] => quantize(s, x, record),
-                    [high, low] => quantize_deep(s, x, high, low),
-                    _ => unreachable!("one record or two"),
-                }
+                quantize(s, x, &mut self.blocks[first * blocks + b * beside + t - first]);
             }
         }
     }
 }
 
-/// The largest magnitude of a block, and its values times `top` over that, rounded; nothing if any is NaN or infinite.
 #[inline(always)]
-fn scaled<S: Lanes>(s: S, x: &[f32], top: f32) -> Option<(f32, [S::F; 2])> {
+fn quantize<S: Lanes>(s: S, x: &[f32], [high, low]: &mut Block) {
     let a = load_part(s, x, 0.0);
     let b = load_part(s, x.get(16..).unwrap_or(&[]), 0.0);
     let largest = s.largest(s.max(s.abs(a), s.abs(b))).max(s.largest(s.abs(a)));
-    let (scale, factor) = if largest < 1e-30 { (0.0, 0.0) } else { (largest / top, top / largest) };
+    let (scale, factor) = if largest < 1e-30 { (0.0, 0.0) } else { (largest / LARGEST, LARGEST / largest) };
     let factor = s.splat(factor);
     let both = [s.round(s.mul(a, factor)), s.round(s.mul(b, factor))];
-    (!s.sum(s.add(both[0], both[1])).is_nan()).then_some((scale, both))
-}
-
-#[inline(always)]
-fn quantize<S: Lanes>(s: S, x: &[f32], record: &mut Record) {
-    match scaled(s, x, 127.0) {
-        Some((scale, both)) => {
-            let sum = write(s, both, record);
-            record[SCALE] = scale.to_le_bytes();
-            record[SUM] = sum.to_le_bytes();
-        }
-        None => not_a_number(record),
+    if s.sum(s.add(both[0], both[1])).is_nan() {
+        return not_a_number(high, low);
     }
-}
-
-#[inline(always)]
-fn quantize_deep<S: Lanes>(s: S, x: &[f32], high: &mut Record, low: &mut Record) {
-    let Some((scale, both)) = scaled(s, x, DEEP) else {
-        not_a_number(high);
-        return *low = [[0; 4]; 16];
-    };
     // A low byte is at most 127, wherever the rounding of the quotient falls.
     let mut highs = both;
     let mut lows = both;
@@ -234,9 +188,9 @@ fn quantize_deep<S: Lanes>(s: S, x: &[f32], high: &mut Record, low: &mut Record)
 }
 
 /// A block with a NaN or an infinity.
-fn not_a_number(record: &mut Record) {
-    *record = [[0; 4]; 16];
-    record[SCALE] = f32::NAN.to_le_bytes();
+fn not_a_number(high: &mut Record, low: &mut Record) {
+    (*high, *low) = ([[0; 4]; 16], [[0; 4]; 16]);
+    high[SCALE] = f32::NAN.to_le_bytes();
 }
 
 /// Writes the bytes of a record and the multiples of their sum; gives the sum.
@@ -298,121 +252,134 @@ impl<W: IntegerWeights> Kernel for IntegerProduct<'_, '_, W> {
     type Out = ();
     #[inline(always)]
     fn run<S: Lanes>(mut self, s: S) {
-        let n = self.x.n;
-        for index in self.rows.start / PANEL..self.rows.end.div_ceil(PANEL) {
-            let panel = self.weights.integers(s, index);
-            let mut t = 0;
-            if self.x.depth == 2 {
-                while S::TILE >= 8 && n - t >= 4 {
-                    self.tokens::<S, _, 4, 2>(s, &panel, index, t);
-                    t += 4;
-                }
-                while n > t {
-                    self.tokens::<S, _, 1, 2>(s, &panel, index, t);
-                    t += 1;
-                }
-            }
-            while S::TILE >= 8 && n - t >= 8 {
-                self.tokens::<S, _, 8, 1>(s, &panel, index, t);
-                t += 8;
-            }
-            while S::TILE >= 4 && n - t >= 4 {
-                self.tokens::<S, _, 4, 1>(s, &panel, index, t);
-                t += 4;
-            }
-            while n > t {
-                self.tokens::<S, _, 1, 1>(s, &panel, index, t);
-                t += 1;
-            }
+        let panels = self.rows.start / PANEL..self.rows.end.div_ceil(PANEL);
+        let mut index = panels.start;
+        while S::TILE >= 8 && <W::Integers<S>>::PLANES == 1 && self.x.n >= 4 && panels.end - index >= 2 {
+            let both = [self.weights.integers(s, index), self.weights.integers(s, index + 1)];
+            self.panels(s, &both, index);
+            index += 2;
+        }
+        while index < panels.end {
+            self.panels(s, &[self.weights.integers(s, index)], index);
+            index += 1;
         }
     }
 }
 
 impl<W: IntegerWeights> IntegerProduct<'_, '_, W> {
-    /// `T` tokens from `first` on, of `D` records a block, against one panel.
+    /// All tokens against so many panels from `index` on.
     #[inline(always)]
-    fn tokens<S: Lanes, P: IntegerPanel<S>, const T: usize, const D: usize>(
+    fn panels<S: Lanes, P: IntegerPanel<S>, const N: usize>(&mut self, s: S, panels: &[P; N], index: usize) {
+        let n = self.x.n;
+        let mut t = 0;
+        while S::TILE >= 8 && n - t >= 4 {
+            self.tokens::<S, _, 4, N>(s, panels, index, t);
+            t += 4;
+        }
+        while S::TILE >= 4 && P::PLANES == 1 && n - t >= 2 {
+            self.tokens::<S, _, 2, N>(s, panels, index, t);
+            t += 2;
+        }
+        while n > t {
+            self.tokens::<S, _, 1, N>(s, panels, index, t);
+            t += 1;
+        }
+    }
+
+    /// `T` tokens from `first` on, against `N` panels.
+    #[inline(always)]
+    fn tokens<S: Lanes, P: IntegerPanel<S>, const T: usize, const N: usize>(
         &mut self,
         s: S,
-        panel: &P,
+        panels: &[P; N],
         index: usize,
         first: usize,
     ) {
         let all = self.x.k.div_ceil(BLOCK);
         let (start, beside) = together(self.x.n, first);
-        let records = &self.x.records.as_chunks::<D>().0[start * all..][..all * beside];
-        let mut totals = [s.splat(0.0); T];
-        for (block, records) in records.chunks_exact(beside).enumerate() {
-            let tile = records[first - start..].first_chunk();
-            add::<S, P, T, D>(s, panel, block, tile.expect("the tokens of a tile lie together"), &mut totals);
+        let blocks = &self.x.blocks[start * all..][..all * beside];
+        let mut totals = [[s.splat(0.0); T]; N];
+        for (block, tokens) in blocks.chunks_exact(beside).enumerate() {
+            let tile = tokens[first - start..].first_chunk();
+            add::<S, P, T, N>(s, panels, block, tile.expect("the tokens of a tile lie together"), &mut totals);
         }
-        let row = index * PANEL - self.rows.start;
-        let width = self.rows.len();
-        for t in 0..T {
-            store_part(s, totals[t], &mut self.out.row(first + t)[row..width.min(row + PANEL)]);
+        for (w, totals) in totals.into_iter().enumerate() {
+            let row = (index + w) * PANEL - self.rows.start;
+            let width = self.rows.len();
+            for (t, total) in totals.into_iter().enumerate() {
+                store_part(s, total, &mut self.out.row(first + t)[row..width.min(row + PANEL)]);
+            }
         }
     }
 }
 
-/// Adds a block of a panel to the totals.
+/// Adds a block of `N` panels to the totals.
 #[inline(always)]
-fn add<S: Lanes, P: IntegerPanel<S>, const T: usize, const D: usize>(
+fn add<S: Lanes, P: IntegerPanel<S>, const T: usize, const N: usize>(
     s: S,
-    panel: &P,
+    panels: &[P; N],
     block: usize,
-    x: &[[Record; D]; T],
-    totals: &mut [S::F; T],
+    x: &[Block; T],
+    totals: &mut [[S::F; T]; N],
 ) {
-    let chunk = panel.chunk(s, block);
-    let lines = panel.lines(block);
-    if T == 1 {
-        panel.prefetch(s, lines);
-    }
-    let start = panel.start() & 15;
-    let mut sums = [[[s.isplat(0); D]; T]; 2];
-    for t in 0..T {
-        for d in 0..D {
-            sums[0][t][d] = s.isplat(i32::from_le_bytes(x[t][d][start]));
+    let mut chunks = [panels[0].chunk(s, block); N];
+    let mut lines = [panels[0].lines(block); N];
+    for w in 0..N {
+        chunks[w] = panels[w].chunk(s, block);
+        lines[w] = panels[w].lines(block);
+        if T == 1 {
+            panels[w].prefetch(s, lines[w]);
         }
     }
-    sums[1] = sums[0];
+    let start = panels[0].start() & 15;
+    // Of each panel, plane of its weights, token, and byte.
+    let mut sums = [[[[s.isplat(0); 2]; T]; 2]; N];
+    for t in 0..T {
+        for d in 0..2 {
+            sums[0][0][t][d] = s.isplat(i32::from_le_bytes(x[t][d][start]));
+        }
+    }
+    sums = [[sums[0][0]; 2]; N];
     for g in 0..4 {
-        let bytes = panel.bytes(s, &chunk, lines, g);
-        for plane in 0..P::PLANES {
-            let [low, high] = bytes[plane];
+        let mut bytes = [panels[0].bytes(s, &chunks[0], lines[0], g); N];
+        for w in 1..N {
+            bytes[w] = panels[w].bytes(s, &chunks[w], lines[w], g);
+        }
+        for half in 0..2 {
             for t in 0..T {
-                for d in 0..D {
-                    let first = s.isplat(i32::from_le_bytes(x[t][d][2 * g]));
-                    let second = s.isplat(i32::from_le_bytes(x[t][d][2 * g + 1]));
-                    let sum = &mut sums[plane][t][d];
-                    if P::NIBBLES {
-                        *sum = s.dot_nibbles(s.dot_nibbles(*sum, low, first), high, second);
-                    } else {
-                        *sum = s.dot_bytes(s.dot_bytes(*sum, low, first), high, second);
+                for d in 0..2 {
+                    let x = s.isplat(i32::from_le_bytes(x[t][d][2 * g + half]));
+                    for w in 0..N {
+                        for plane in 0..P::PLANES {
+                            let sum = &mut sums[w][plane][t][d];
+                            let bytes = bytes[w][plane][half];
+                            *sum = if P::NIBBLES { s.dot_nibbles(*sum, bytes, x) } else { s.dot_bytes(*sum, bytes, x) };
+                        }
                     }
                 }
             }
         }
     }
     for t in 0..T {
-        let mut value = whole(s, sums[0][t]);
-        if P::PLANES == 2 {
-            value = s.fma(value, s.splat(256.0), whole(s, sums[1][t]));
+        let sum = s.splat(-(i32::from_le_bytes(x[t][0][SUM]) as f32));
+        let scale = s.splat(f32::from_le_bytes(x[t][0][SCALE]));
+        for w in 0..N {
+            let mut value = whole(s, sums[w][0][t]);
+            if P::PLANES == 2 {
+                value = s.fma(value, s.splat(256.0), whole(s, sums[w][1][t]));
+            }
+            if let Some(offset) = panels[w].offset(&chunks[w]) {
+                value = s.fma(offset, sum, value);
+            }
+            totals[w][t] = s.fma(s.mul(value, scale), panels[w].scale(&chunks[w]), totals[w][t]);
         }
-        if let Some(offset) = panel.offset(&chunk) {
-            let sum = i32::from_le_bytes(x[t][0][SUM]) as f32;
-            value = s.fma(offset, s.splat(-sum), value);
-        }
-        let value = s.mul(value, s.splat(f32::from_le_bytes(x[t][0][SCALE])));
-        totals[t] = s.fma(value, panel.scale(&chunk), totals[t]);
     }
 }
 
-/// The sums of products with the bytes of activations, put together.
+/// The sums of products with the high and the low bytes of activations, put together.
 #[inline(always)]
-fn whole<S: Lanes, const D: usize>(s: S, sums: [S::I; D]) -> S::F {
-    let high = s.to_f32(sums[0]);
-    if D == 2 { s.fma(high, s.splat(HIGH), s.to_f32(sums[D - 1])) } else { high }
+fn whole<S: Lanes>(s: S, [high, low]: [S::I; 2]) -> S::F {
+    s.fma(s.to_f32(high), s.splat(HIGH), s.to_f32(low))
 }
 
 #[cfg(test)]

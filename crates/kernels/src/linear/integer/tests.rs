@@ -18,19 +18,13 @@ fn floats(seed: u64, n: usize) -> Vec<f32> {
     numbers(seed, n).iter().map(|v| (v % 20_001) as f32 / 10_000.0 - 1.0).collect()
 }
 
-fn quantized(isa: Isa, x: &[f32], n: usize, k: usize, deep: bool) -> Vec<u8> {
+fn quantized(isa: Isa, x: &[f32], n: usize, k: usize) -> Vec<u8> {
     // Sentinels on both sides.
-    let length = if deep { Activations::deep_bytes(n, k) } else { Activations::bytes(n, k) };
-    let mut bytes = vec![0xa5; length + 2];
+    let mut bytes = vec![0xa5; Activations::bytes(n, k) + 2];
     let end = bytes.len() - 1;
-    let to = if deep { Activations::quantize_deep } else { Activations::quantize };
-    to(isa, x, n, k, &mut bytes[1..end]);
+    Activations::quantize(isa, x, n, k, &mut bytes[1..end]);
     assert_eq!((bytes[0], bytes[end]), (0xa5, 0xa5));
     bytes[1..end].to_vec()
-}
-
-fn view(n: usize, k: usize, bytes: &[u8], deep: bool) -> Activations<'_> {
-    if deep { Activations::new_deep(n, k, bytes) } else { Activations::new(n, k, bytes) }
 }
 
 fn exact(linear: &Linear<'_>, x: &[f32], n: usize) -> Vec<f32> {
@@ -42,18 +36,17 @@ fn exact(linear: &Linear<'_>, x: &[f32], n: usize) -> Vec<f32> {
 /// Checks the integer product: the documented bound, and the same bits however it is computed.
 fn agrees(linear: Linear<'_>, dense: &[f32], what: &str) {
     let (rows, k) = (linear.rows(), linear.k());
-    for (n, deep) in [(1, false), (2, false), (5, false), (9, false), (16, false), (1, true), (6, true), (16, true)] {
+    for n in [1, 2, 5, 7, 9, 16] {
         let x = floats(n as u64, n * k);
-        let bytes = quantized(Isa::Scalar, &x, n, k, deep);
-        let activations = view(n, k, &bytes, deep);
-        let steps = if deep { 64_768.0 } else { 254.0 };
+        let bytes = quantized(Isa::Scalar, &x, n, k);
+        let activations = Activations::new(n, k, &bytes);
         let mut stands_for = vec![0.0; n * k];
         activations.dequantize(&mut stands_for);
         let (near, want) = (exact(&linear, &stands_for, n), exact(&linear, &x, n));
         let mut first: Option<Vec<f32>> = None;
         for isa in Isa::available() {
-            let what = format!("{what} {} n {n} deep {deep}", isa.name());
-            assert_eq!(quantized(isa, &x, n, k, deep), bytes, "{what}");
+            let what = format!("{what} {} n {n}", isa.name());
+            assert_eq!(quantized(isa, &x, n, k), bytes, "{what}");
             let mut out = vec![f32::NAN; n * rows];
             linear.matmul_int8(isa, 0..rows, activations, &mut out);
             for t in 0..n {
@@ -63,7 +56,7 @@ fn agrees(linear: Linear<'_>, dense: &[f32], what: &str) {
                     let bound: f32 = parts
                         .map(|(x, w)| {
                             let largest = x.iter().fold(0.0_f32, |m, v| m.max(v.abs()));
-                            largest / steps * w.iter().map(|w| w.abs()).sum::<f32>()
+                            largest / 64_768.0 * w.iter().map(|w| w.abs()).sum::<f32>()
                         })
                         .sum();
                     let size: f32 = x.iter().zip(w).map(|(x, w)| (x * w).abs()).sum::<f32>() + bound;
@@ -74,9 +67,9 @@ fn agrees(linear: Linear<'_>, dense: &[f32], what: &str) {
             }
             same(first.get_or_insert_with(|| out.clone()), &out, &what);
             for t in 0..n {
-                let one = quantized(isa, &x[t * k..(t + 1) * k], 1, k, deep);
+                let one = quantized(isa, &x[t * k..(t + 1) * k], 1, k);
                 let mut alone = vec![f32::NAN; rows];
-                linear.matmul_int8(isa, 0..rows, view(1, k, &one, deep), &mut alone);
+                linear.matmul_int8(isa, 0..rows, Activations::new(1, k, &one), &mut alone);
                 same(&alone, &out[t * rows..(t + 1) * rows], &what);
             }
             for start in (0..rows).step_by(PANEL) {
@@ -174,11 +167,11 @@ fn extremes_do_not_saturate() {
             let bytes = LinearQ8::packed(shape, signed, &[weight; 16 * 64], &[1.0; 32], None);
             let value = if signed { f32::from(weight as i8) } else { f32::from(weight) };
             for isa in Isa::available() {
-                let record = quantized(isa, &[sign * 127.0; 64], 1, 64, false);
+                let record = quantized(isa, &[sign * 32_384.0; 64], 1, 64);
                 let mut out = [0.0; 16];
                 let x = Activations::new(1, 64, &record);
                 LinearQ8::new(shape, signed, &bytes).matmul_int8(isa, 0..16, x, &mut out);
-                assert_eq!(out, [value * sign * 127.0 * 64.0; 16], "{} {weight} {sign} {signed}", isa.name());
+                assert_eq!(out, [value * sign * 32_384.0 * 64.0; 16], "{} {weight} {sign} {signed}", isa.name());
             }
         }
     }
@@ -196,7 +189,7 @@ fn hostile_activations_become_nan_in_their_token() {
     x[3 * k + 95] = f32::NEG_INFINITY;
     x[4 * k..5 * k].fill(1e-40);
     for isa in Isa::available() {
-        let record = quantized(isa, &x, 6, k, false);
+        let record = quantized(isa, &x, 6, k);
         let mut out = vec![0.0; 6 * 16];
         LinearQ4::new(shape, true, &bytes).matmul_int8(isa, 0..16, Activations::new(6, k, &record), &mut out);
         for (t, row) in out.chunks(16).enumerate() {
@@ -212,7 +205,7 @@ fn hostile_activations_become_nan_in_their_token() {
 fn narrow_blocks_are_refused() {
     let shape = BlockShape { rows: 16, k: 48, block: 16, scale: ScaleType::F16, offsets: false };
     let bytes = LinearQ4::packed(shape, true, &[0; 16 * 24], &[0.1; 48], None);
-    let record = quantized(Isa::Scalar, &[0.0; 48], 1, 48, false);
+    let record = quantized(Isa::Scalar, &[0.0; 48], 1, 48);
     LinearQ4::new(shape, true, &bytes).matmul_int8(
         Isa::Scalar,
         0..16,

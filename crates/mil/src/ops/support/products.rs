@@ -1,8 +1,7 @@
 //! Products of rows with constant matrices: what `linear` and the fused operations around it lower to.
 //!
 //! Where a matrix is of integers, the rows are quantized (once for all matrices that they meet) and multiplied as integers,
-//! unless the plan is exact: to 16 bits if they are few, which then costs nothing, to 8 bits if they are many; see
-//! `docs/numerics.md`.
+//! unless the plan is exact; see `docs/numerics.md`.
 
 use std::sync::Arc;
 
@@ -24,8 +23,6 @@ pub(crate) const ROWS: usize = 2 * PANEL;
 const SHARE: usize = 1 << 15;
 /// Alignment of quantized rows, in floats.
 const ALIGN: usize = 16;
-/// Up to so many rows are quantized to 16 bits: reading the weights then takes longer than multiplying twice.
-const FEW: usize = 16;
 
 /// One product, `x · Wᵀ`, and what is added to it.
 pub(crate) struct Term<'a> {
@@ -46,8 +43,7 @@ pub(crate) struct Input<'a> {
 
 /// Floats of scratch space that `n` rows of `k` take when quantized.
 pub(crate) fn scratch(n: usize, k: usize) -> usize {
-    // A run may have fewer rows, and these take twice the space.
-    Activations::bytes(n, k).max(Activations::deep_bytes(n.min(FEW), k)) / 4 + ALIGN
+    Activations::bytes(n, k) / 4 + ALIGN
 }
 
 /// Whether products with the matrix are of integers, in a plan that is `exact` or not.
@@ -63,10 +59,6 @@ impl<'a> Input<'a> {
             return Self { x, n, quantized: None };
         }
         let start = cx.scratch.as_ptr().align_offset(4 * ALIGN).min(ALIGN);
-        if n <= FEW {
-            let words = &mut cx.scratch[start..][..Activations::deep_bytes(n, k) / 4];
-            return Self { x, n, quantized: Some(Activations::quantize_deep(isa, x, n, k, bytes_of_mut(words))) };
-        }
         let words = &mut cx.scratch[start..][..Activations::bytes(n, k) / 4];
         // Rows that lie together lie apart from the others.
         let (x_together, words_together) = (TOGETHER * k, Activations::bytes(TOGETHER, k) / 4);
