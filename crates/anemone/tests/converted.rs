@@ -109,7 +109,8 @@ fn tokens_read_in_calls_of_any_width_give_the_same_bits() {
         convert_to(weights, 3 * PREFILL, &folder().join("tiny_article_hf"), dest.path());
         let runner = PackageRunner::open(dest.path(), &options()).unwrap();
         let (_, single) = feed(&runner, &tokens, &[1; CONTEXT]);
-        for pieces in [vec![CONTEXT], vec![CONTEXT - 5, 5], vec![5, CONTEXT - 5], vec![17, 3, 44], vec![CONTEXT - 1, 1]] {
+        for pieces in [vec![CONTEXT], vec![CONTEXT - 5, 5], vec![5, CONTEXT - 5], vec![17, 3, 44], vec![CONTEXT - 1, 1]]
+        {
             let (_, wide) = feed(&runner, &tokens, &pieces);
             let mut position = 0;
             for (piece, logits) in pieces.iter().zip(&wide) {
