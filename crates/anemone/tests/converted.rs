@@ -219,7 +219,7 @@ fn packed_weights_are_kept_and_a_second_start_gives_the_same_bits() {
     for scheme in ["f16", "int8", "int4", "int4-asymmetric", "keep"] {
         let dest = tempfile::tempdir().unwrap();
         let weights = anemone_convert::quantize::find(scheme).unwrap();
-        let conversion = Options { context: Some(CONTEXT), prefill: Some(prefill), weights, ..Options::default() };
+        let conversion = Options { context: Some(CONTEXT), prefill: Some(PREFILL), weights, ..Options::default() };
         let fidelity = Conversion::new(&source, &conversion).unwrap().run(dest.path(), &Watch::default()).unwrap();
         let worst = fidelity.worst().first().map_or(0.0, |m| m.relative_error);
         let bound = if scheme.starts_with("int4") { 0.12 } else { 0.01 };
