@@ -133,7 +133,7 @@ impl SessionStore {
             }
         }
         names.sort();
-        Ok(names.iter().map(|name| SavedSession::look(name, &self.root.join(name))).collect())
+        Ok(names.iter().map(|name| SavedSession::look(name, &self.root.join(name), false)).collect())
     }
 
     /// Reads a session without opening it.
@@ -142,7 +142,7 @@ impl SessionStore {
     /// [`Error::Kept`] when there is none of that name.
     pub fn look(&self, name: &str) -> Result<SavedSession> {
         let folder = self.existing(name)?;
-        Ok(SavedSession::look(name, &folder))
+        Ok(SavedSession::look(name, &folder, true))
     }
 
     /// Removes a session for good.

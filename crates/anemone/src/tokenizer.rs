@@ -6,7 +6,7 @@
 
 mod pieces;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anemone_convert::ConvertError;
 use sha2::{Digest, Sha256};
@@ -56,6 +56,8 @@ pub struct Tokenizer {
     /// Longest text that is encoded in one call, in bytes.
     longest_text: usize,
     digest: [u8; 32],
+    /// Where it was read, if that is known.
+    file: Option<PathBuf>,
 }
 
 impl Tokenizer {
@@ -64,10 +66,22 @@ impl Tokenizer {
     /// # Errors
     /// [`Error::Read`], [`Error::TooLarge`] (over 128 MiB), or [`Error::Tokenizer`] when it is not valid.
     pub fn from_file(path: &Path) -> Result<Self> {
-        Self::from_bytes(read_text(path, FILE_LIMIT)?.as_bytes()).map_err(|error| match error {
+        let read = Self::from_bytes(read_text(path, FILE_LIMIT)?.as_bytes()).map_err(|error| match error {
             Error::Tokenizer { problem } => Error::Tokenizer { problem: format!("{}: {problem}", path.display()) },
             other => other,
-        })
+        })?;
+        Ok(read.at(path))
+    }
+
+    /// The same, which was read from this file.
+    pub(crate) fn at(mut self, path: &Path) -> Self {
+        self.file = path.canonicalize().ok();
+        self
+    }
+
+    /// The file that it was read from, if it was one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
     }
 
     /// Reads the contents of a `tokenizer.json`.
@@ -92,7 +106,7 @@ impl Tokenizer {
             let pieces = Pieces::new(&inner, ID_LIMIT)?;
             let unprefixed = unprefixed(&inner)?.map(Box::new);
             let longest_text = anemone_convert::tokenizer::longest_text(&inner).min(TEXT_LIMIT);
-            Ok(Self { inner, unprefixed, pieces, longest_text, digest: Sha256::digest(json).into() })
+            Ok(Self { inner, unprefixed, pieces, longest_text, digest: Sha256::digest(json).into(), file: None })
         })
     }
 

@@ -17,12 +17,16 @@ pub struct SavedSession {
     pub name: String,
     /// Its folder.
     pub folder: PathBuf,
-    /// The conversation.
+    /// The conversation. Where [`SessionStore::look`](crate::SessionStore::look) can read the model's tokenizer, an answer
+    /// that was not finished is the last of them.
     pub messages: Vec<Message>,
     /// Its tokens.
     pub tokens: Vec<u32>,
-    /// How many of these are of an answer that was not finished; it becomes a message when the session is opened.
+    /// How many of these, at their end, are of an answer that was not finished; it becomes a message when the session is
+    /// opened.
     pub unfinished: usize,
+    /// Whether that answer is among the messages.
+    pub unfinished_is_read: bool,
     /// Bytes of the log.
     pub log_bytes: u64,
     /// How many snapshots there are.
@@ -36,7 +40,9 @@ pub struct SavedSession {
 }
 
 impl SavedSession {
-    pub(super) fn look(name: &str, folder: &Path) -> Self {
+    /// Reads a session; `wholly` with the text of an answer that was not finished, which takes the time of reading a
+    /// tokenizer.
+    pub(super) fn look(name: &str, folder: &Path, wholly: bool) -> Self {
         let log = folder.join(LOG);
         let metadata = fs::metadata(&log).ok();
         let snapshots = store::items(&folder.join(SNAPSHOTS));
@@ -46,6 +52,7 @@ impl SavedSession {
             messages: Vec::new(),
             tokens: Vec::new(),
             unfinished: 0,
+            unfinished_is_read: false,
             log_bytes: metadata.as_ref().map_or(0, fs::Metadata::len),
             snapshots: snapshots.len(),
             snapshot_bytes: snapshots.iter().map(|item| item.bytes).sum(),
@@ -56,6 +63,13 @@ impl SavedSession {
             Ok(reading) => {
                 saved.messages = reading.messages().cloned().collect();
                 saved.unfinished = reading.unfinished().len();
+                if wholly
+                    && saved.unfinished > 0
+                    && let Some(text) = reading.unfinished_text()
+                {
+                    saved.messages.push(Message::assistant(text));
+                    saved.unfinished_is_read = true;
+                }
                 saved.problem = reading.damaged.then(|| {
                     let lost = reading.lost;
                     format!("{}: the log is damaged: this is what is left, {lost} messages are lost", log.display())

@@ -37,7 +37,7 @@ impl Speech {
             None => (hugging_face(folder)?, beside(folder)?),
         };
         let mut notes = Vec::new();
-        let tokenizer = Tokenizer::from_bytes(files.json.as_bytes())?;
+        let tokenizer = Tokenizer::from_bytes(files.json.as_bytes())?.at(&folder.join(bundle::TOKENIZER));
         let template = match &files.chat_template {
             Some(source) => ChatTemplate::new(source),
             None => {

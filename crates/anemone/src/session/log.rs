@@ -16,11 +16,14 @@ use std::time::SystemTime;
 pub(crate) use change::{Begin, Open, from_nanoseconds, nanoseconds};
 pub(crate) use record::BUILD;
 
+use anemone_package::bundle::hex;
+
 use super::earlier::{Earlier, head};
+use super::logged::text_of;
 use super::prompt::Entry;
 use crate::disk::Disk;
 use crate::kept::KeepError;
-use crate::{Error, Result};
+use crate::{Error, Result, Tokenizer};
 use change::{Change, Gone, Said};
 use record::{Kind, Records, Writer};
 use salvage::{Salvage, Salvaged};
@@ -270,6 +273,14 @@ impl Reading {
     /// The tokens of the answer that was not finished.
     pub(crate) fn unfinished(&self) -> &[u32] {
         self.open.as_ref().map_or(&[], |(_, start)| &self.content.tokens[*start..])
+    }
+
+    /// What these tokens say, if the tokenizer is still where it lay.
+    pub(crate) fn unfinished_text(&self) -> Option<String> {
+        let begin = self.begin.as_ref()?;
+        let tokenizer = Tokenizer::from_file(begin.tokenizer_file.as_ref()?.as_ref()).ok()?;
+        let is_same = hex(tokenizer.digest()) == begin.tokenizer;
+        is_same.then(|| text_of(&tokenizer, self.unfinished()).ok())?.map(|(text, _)| text)
     }
 
     /// The conversation's messages, with those that the context no longer holds.

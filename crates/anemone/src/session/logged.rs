@@ -11,7 +11,7 @@ use super::log::{BUILD, Begin, Content, Log, Open, Reading, from_nanoseconds, na
 use super::prompt::{Entry, Generated};
 use crate::kept::{Held, KeepError, LOG, Notice, Reopened};
 use crate::snapshot::{Shelf, SnapshotInfo, store};
-use crate::{Detokenizer, Error, LanguageModel, Message, Result, Runner};
+use crate::{Detokenizer, Error, LanguageModel, Message, Result, Runner, Tokenizer};
 
 /// Where a session is kept.
 #[derive(Debug)]
@@ -139,22 +139,11 @@ impl<R: Runner> Session<R> {
         }
         for answer in answers {
             let is_token = |&id: &u32| (id as usize) < vocabulary;
-            if !answer.tokens.iter().all(is_token) || self.text_of(&answer.tokens)?.0 != answer.text {
+            if !answer.tokens.iter().all(is_token) || text_of(&self.model.tokenizer, &answer.tokens)?.0 != answer.text {
                 return Ok(false);
             }
         }
         Ok(true)
-    }
-
-    /// The text of an answer's tokens, and where in it each ends.
-    fn text_of(&self, tokens: &[u32]) -> Result<(String, Vec<usize>)> {
-        let mut detokenizer = Detokenizer::new(&self.model.tokenizer, &[])?;
-        let mut text = String::new();
-        for &token in tokens {
-            text.push_str(detokenizer.push(token)?);
-        }
-        text.push_str(detokenizer.finish()?);
-        Ok((text, detokenizer.ends().to_vec()))
     }
 
     /// Takes the cache from a snapshot, if there is one, and tells what was opened.
@@ -203,7 +192,7 @@ impl<R: Runner> Session<R> {
         };
         match reading.open {
             Some((Open::Answer { before }, _)) if !unfinished.is_empty() => {
-                let (text, ends) = self.text_of(&unfinished)?;
+                let (text, ends) = text_of(&self.model.tokenizer, &unfinished)?;
                 let message = Message::assistant(text.clone());
                 let generated = Some(Arc::new(Generated { text, tokens: unfinished, ends, before }));
                 content.entries.push(Entry { message, generated, end: content.tokens.len() });
@@ -293,11 +282,23 @@ impl<R: Runner> Session<R> {
     }
 }
 
+/// The text of an answer's tokens, and where in it each ends.
+pub(super) fn text_of(tokenizer: &Tokenizer, tokens: &[u32]) -> Result<(String, Vec<usize>)> {
+    let mut detokenizer = Detokenizer::new(tokenizer, &[])?;
+    let mut text = String::new();
+    for &token in tokens {
+        text.push_str(detokenizer.push(token)?);
+    }
+    text.push_str(detokenizer.finish()?);
+    Ok((text, detokenizer.ends().to_vec()))
+}
+
 fn begin<R: Runner>(model: &LanguageModel<R>) -> Begin {
     Begin {
         build: BUILD.to_owned(),
         package: model.runner.cache_layout().map(|layout| hex(&layout.package)),
         tokenizer: hex(model.tokenizer.digest()),
+        tokenizer_file: model.tokenizer.file().and_then(|file| Some(file.to_str()?.to_owned())),
         vocabulary: model.runner.vocabulary(),
     }
 }

@@ -120,10 +120,14 @@ fn readable(store: &SessionStore, name: &str) -> Result<SavedSession> {
     match &saved.problem {
         Some(problem) if saved.messages.is_empty() => anyhow::bail!("{problem}"),
         Some(problem) => terminal::note(problem),
-        None if saved.unfinished > 0 => terminal::note(&format!(
-            "An answer of {} tokens was interrupted; `anemone chat --session {name}` makes a message of it.",
-            saved.unfinished
-        )),
+        None if saved.unfinished > 0 => terminal::note(&match saved.unfinished_is_read {
+            true => format!("The last answer was interrupted after {} tokens.", saved.unfinished),
+            false => format!(
+                "An answer was interrupted after {} tokens. Its text is not shown, since the model's tokenizer is not where it \
+                 was; `anemone chat MODEL --session {name}` makes a message of it.",
+                saved.unfinished
+            ),
+        }),
         None => {}
     }
     Ok(saved)

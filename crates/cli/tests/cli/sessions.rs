@@ -159,8 +159,17 @@ fn killed_in_the_midst_of_an_answer_nothing_shown_is_lost() {
         // The output is cut at a byte, which need not be where a character ends.
         let shown = String::from_utf8_lossy(&shown).trim_end_matches('\u{fffd}').to_owned();
 
+        // What the log holds can be read before anybody goes on with it.
+        let before = exported(&home, &name);
+        let answer = before["messages"][1]["content"].as_str().unwrap().to_owned();
+        assert!(answer.starts_with(shown.trim_end_matches('\n')), "{shown:?} was shown, {before}");
+        let markdown = at(&home, &["sessions", "show", &name]).ok();
+        assert_eq!(markdown.contains("## Assistant (interrupted)\n"), before["interrupted"].is_number(), "{markdown}");
+
         let done = chat(&home, &["--session", &name, "--json"], "And now?\n").run();
         assert_eq!(done.code, Some(0), "{}", done.err);
+        assert_eq!(before["interrupted"].is_number(), done.err.contains("the last answer was interrupted"), "{}", done.err);
+        assert_eq!(exported(&home, &name)["messages"][1]["content"], answer);
         interrupted += usize::from(done.err.contains("the last answer was interrupted"));
         let messages = exported(&home, &name)["messages"].clone();
         assert_eq!((&messages[0]["content"], messages.as_array().unwrap().len()), (&"Why is the sky blue?".into(), 4));

@@ -18,6 +18,9 @@ pub(crate) struct Begin {
     pub(crate) package: Option<String>,
     /// The digest of the tokenizer, without which the tokens mean nothing.
     pub(crate) tokenizer: String,
+    /// Where the tokenizer lay, for those who read the log without the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tokenizer_file: Option<String>,
     pub(crate) vocabulary: usize,
 }
 

@@ -280,6 +280,8 @@ fn fits(length: u64, payload: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::disk;
 
@@ -349,9 +351,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         for (build, is_ours) in [(BUILD, true), ("0.0.1", true), ("999.0.0", false), ("next", false)] {
-            let begin = Begin { build: build.into(), package: None, tokenizer: String::new(), vocabulary: 1 };
-            let json = serde_json::to_vec(&begin).unwrap();
-            drop(Writer::create(&disk::real(), &path, &[(Kind::Begin, &json)]).unwrap());
+            let json = json!({"build": build, "package": null, "tokenizer": "", "vocabulary": 1}).to_string();
+            drop(Writer::create(&disk::real(), &path, &[(Kind::Begin, json.as_bytes())]).unwrap());
             let mut bytes = std::fs::read(&path).unwrap();
             bytes[8] = 2;
             std::fs::write(&path, bytes).unwrap();
