@@ -1,12 +1,14 @@
 //! What a path leads to: a converted folder, a folder of ANEMLL, or a package with its tokenizer beside it.
 
 mod anemll;
+mod contradictions;
 mod yaml;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anemone_package::bundle::{self, BundleManifest};
+use anemone_mil::model::Model;
+use anemone_package::bundle::{self, BundleError, BundleManifest};
 
 use crate::{Error, Result};
 
@@ -73,6 +75,20 @@ impl Location {
     /// The folder of everything but the package.
     pub(crate) fn folder(&self) -> &Path {
         &self.folders[0]
+    }
+
+    /// Whether the packages are what the manifest says, if there is one.
+    ///
+    /// # Errors
+    /// [`Error::Bundle`] with what the manifest says and what is there.
+    pub(crate) fn agrees_with(&self, models: &[Model], context: usize) -> Result<()> {
+        match self.manifest.as_ref().and_then(|manifest| contradictions::contradiction(manifest, models, context)) {
+            None => Ok(()),
+            Some(problem) => {
+                let path = self.folder().join(bundle::MANIFEST);
+                Err(Error::bundle(BundleError::Malformed { path, problem }))
+            }
+        }
     }
 
     /// What to call the model.

@@ -133,9 +133,10 @@ fn a_folder_without_a_tokenizer_says_so() {
     assert!(!dest.path().join("tokenizer.json").exists());
     let error = Model::open(dest.path(), &ModelOptions::default()).unwrap_err();
     assert!(matches!(error, Error::NoTokenizer { .. }), "{error}");
-    // Put there, it is used.
+    // Put there, it is used, and it is said that nothing is known of it.
     tokenizer(dest.path());
-    Model::open(dest.path(), &ModelOptions::default()).unwrap();
+    let model = Model::open(dest.path(), &ModelOptions::default()).unwrap();
+    assert!(model.info().notes.iter().any(|note| note.contains("`tokenizer.json` is not among")), "{:?}", model.info().notes);
 }
 
 #[test]
@@ -247,4 +248,40 @@ fn packed_weights_are_kept_and_a_second_start_gives_the_same_bits() {
         assert_eq!(first, logits(), "{scheme}, packed anew");
         assert_eq!(std::fs::read(&files[0]).unwrap().len(), whole.len(), "{scheme}: it was written again");
     }
+}
+
+/// What a manifest says is held against its package: the field, what it says, what is there, and what to do are told.
+#[test]
+fn a_manifest_that_contradicts_its_package_is_refused() {
+    let dest = tempfile::tempdir().unwrap();
+    speaking(dest.path());
+    let path = dest.path().join("anemone.json");
+    let whole: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let cases: [(&str, serde_json::Value, &str); 11] = [
+        ("/context", 4096.into(), "`context` is 4096; expected 64"),
+        ("/functions/prefill", 16.into(), "`functions.prefill` is 16; expected 8"),
+        ("/functions", serde_json::json!({"decode": 1}), "`functions` is `decode`; expected `decode`, `prefill`"),
+        ("/functions", serde_json::json!({}), "`functions` is none; expected `decode`, `prefill`"),
+        ("/roles/tokens", "ids".into(), "`roles.tokens` is `ids`; expected one of the inputs, `cache_position`, `input_ids`"),
+        ("/roles/positions", "kv_cache".into(), "`roles.positions` is `kv_cache`; expected one of the inputs"),
+        ("/roles/logits", "input_ids".into(), "`roles.logits` is `input_ids`; expected one of the outputs, `logits`"),
+        ("/roles/cache", serde_json::json!(["kv"]), "`roles.cache` is `kv`; expected the states, `kv_cache`"),
+        ("/roles/cache", serde_json::json!([]), "`roles.cache` is none; expected the states, `kv_cache`"),
+        ("/files", serde_json::json!({}), "`files` does not tell of `generation_config.json`"),
+        ("/package_sha256", "00".repeat(32).into(), "the file was changed"),
+    ];
+    for (field, value, expected) in cases {
+        let mut manifest = whole.clone();
+        *manifest.pointer_mut(field).unwrap() = value;
+        std::fs::write(&path, manifest.to_string()).unwrap();
+        let error = Model::open(dest.path(), &options()).unwrap_err().to_string();
+        assert!(error.contains(expected) && error.contains("convert the model again"), "{field}: {error}");
+    }
+    let mut manifest = whole.clone();
+    manifest["roles"]["columns"] = serde_json::json!(["kv_columns"]);
+    std::fs::write(&path, manifest.to_string()).unwrap();
+    let error = Model::open(dest.path(), &options()).unwrap_err().to_string();
+    assert!(error.contains("`roles.columns` is `kv_columns`; expected one of the outputs"), "{error}");
+    std::fs::write(&path, whole.to_string()).unwrap();
+    Model::open(dest.path(), &options()).unwrap();
 }

@@ -59,7 +59,7 @@ pub struct BundleManifest {
     /// in parts [`digest_of_parts`].
     pub package_sha256: String,
     /// The packages of a model in parts, in the order in which they run. Empty for a model in one package, [`PACKAGE`].
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "some_parts")]
     pub parts: Vec<PartInfo>,
     /// SHA-256 of each other file, in hexadecimal digits.
     pub files: BTreeMap<String, String>,
@@ -247,7 +247,8 @@ impl BundleManifest {
     /// Checks the files that the manifest lists, the package excepted.
     ///
     /// # Errors
-    /// If one is missing or was changed, or is named by more than a file name: nothing outside of the folder is read.
+    /// If one is missing or was changed, or is named by more than a file name: nothing outside of the folder is read. If the
+    /// manifest lists none of those that would be used, or not the one that every conversion writes.
     pub fn check_files(&self, folder: &Path) -> Result<(), BundleError> {
         for (name, expected) in &self.files {
             if !is_file_name(name) {
@@ -266,8 +267,37 @@ impl BundleManifest {
                 return Err(BundleError::Changed { path, expected: expected.clone(), found });
             }
         }
-        Ok(())
+        match self.unlisted(folder).into_iter().find(|name| self.files.is_empty() || *name == GENERATION) {
+            None => Ok(()),
+            Some(name) => Err(BundleError::Malformed {
+                path: folder.join(MANIFEST),
+                problem: format!(
+                    "`files` does not tell of `{name}`, which is in the folder; expected its SHA-256, by which a change would \
+                     be seen; convert the model again"
+                ),
+            }),
+        }
     }
+
+    /// Files in the folder that would be used though the manifest does not list them, so that nothing is known of changes:
+    /// a tokenizer and a template may be put beside a model that came without.
+    #[must_use]
+    pub fn unlisted(&self, folder: &Path) -> Vec<&'static str> {
+        let read = [GENERATION, TOKENIZER, CHAT_TEMPLATE].into_iter();
+        read.filter(|name| !self.files.contains_key(*name) && folder.join(name).exists()).collect()
+    }
+}
+
+/// Parts, of which there must be some where they are told of.
+fn some_parts<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<PartInfo>, D::Error> {
+    let parts = Vec::deserialize(deserializer)?;
+    if parts.is_empty() {
+        return Err(serde::de::Error::custom(format_args!(
+            "`parts` is empty; expected the packages of the model in order, or no `parts` for a model in one package, \
+             `{PACKAGE}`; convert the model again"
+        )));
+    }
+    Ok(parts)
 }
 
 /// Whether it names something in a folder, and nothing outside of it.
@@ -351,6 +381,37 @@ mod tests {
         std::fs::create_dir(dir.path().join("a.mlpackage")).unwrap();
         let error = read.packages(dir.path()).unwrap_err().to_string();
         assert!(error.contains("b.mlpackage") && error.contains("part 2 of the 2"), "{error}");
+    }
+
+    #[test]
+    fn what_would_be_used_unchecked_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let none = BundleManifest { files: BTreeMap::new(), ..manifest() };
+        none.check_files(dir.path()).unwrap();
+        std::fs::write(dir.path().join("notes.txt"), b"mine").unwrap();
+        none.check_files(dir.path()).unwrap();
+        for name in [TOKENIZER, CHAT_TEMPLATE, GENERATION] {
+            std::fs::write(dir.path().join(name), b"a").unwrap();
+            let error = none.check_files(dir.path()).unwrap_err().to_string();
+            assert!(error.contains(MANIFEST) && error.contains(name) && error.contains("convert the model again"), "{error}");
+            std::fs::remove_file(dir.path().join(name)).unwrap();
+        }
+        // Beside a model that came without.
+        std::fs::write(dir.path().join("a.txt"), b"a").unwrap();
+        std::fs::write(dir.path().join(TOKENIZER), b"a").unwrap();
+        manifest().check_files(dir.path()).unwrap();
+        assert_eq!(manifest().unlisted(dir.path()), [TOKENIZER]);
+        std::fs::write(dir.path().join(GENERATION), b"a").unwrap();
+        assert!(manifest().check_files(dir.path()).unwrap_err().to_string().contains(GENERATION));
+    }
+
+    #[test]
+    fn parts_that_are_told_of_are_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let empty = manifest().to_json().replacen('{', "{\"parts\": [],", 1);
+        std::fs::write(dir.path().join(MANIFEST), empty).unwrap();
+        let error = BundleManifest::read(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("`parts` is empty; expected") && error.contains(PACKAGE), "{error}");
     }
 
     #[test]

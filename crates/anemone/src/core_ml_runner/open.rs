@@ -67,7 +67,7 @@ impl<F: Framework> CoreMlRunner<F> {
             weight_bytes += package.weight_bytes().map_err(|e| program(path, e))?;
         }
         let owner = digest_of_parts(&digests);
-        let Recognized { name: signature, steps: wanted } = usable(&location.parts, &models)?;
+        let Recognized { name: signature, steps: wanted } = usable(location, &models)?;
         let configuration =
             Configuration { units: options.units, specialization: options.specialization, ..Configuration::default() };
         let cache = CompileCache::new(&options.compiled);

@@ -35,8 +35,15 @@ pub(super) fn read(folder: &Path) -> Result<Folder> {
     let text = read_text(&path, LIMIT)?;
     let malformed = |problem| Error::Malformed { path: path.clone(), problem };
     let scalars = yaml::scalars(&text).map_err(malformed)?;
+    let [outer, inner] = PARAMETERS;
+    if !scalars.iter().any(|(path, _)| path.len() > 2 && path[..2] == PARAMETERS) {
+        let found = if scalars.is_empty() { "it is empty" } else { "it has none" };
+        return Err(malformed(format!(
+            "{found}; expected `{outer}` with `{inner}` such as `num_chunks` and `model_prefix`, as ANEMLL writes them; copy the \
+             file from the folder of the model again"
+        )));
+    }
     let parameter = |key: &str| {
-        let [outer, inner] = PARAMETERS;
         let found = scalars.iter().find(|(path, _)| path[..] == [outer, inner, key]);
         found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     };
@@ -164,6 +171,10 @@ mod tests {
         assert!(error(&[]).contains("llama_embeddings_lut8.mlpackage"), "{}", error(&[]));
         let compiled = error(&["llama_embeddings_lut8.mlmodelc"]);
         assert!(compiled.contains("compiled from"), "{compiled}");
+        for nothing in ["", "# model_info:\n", "model_info:\n", "model_info:\n  name: x\n", "parameters:\n  num_chunks: 1\n"] {
+            let error = read(folder(nothing, &[]).path()).unwrap_err().to_string();
+            assert!(error.contains("meta.yaml") && error.contains("expected `model_info` with `parameters`"), "{error}");
+        }
         for (from, to) in
             [("num_chunks: 2", "num_chunks: many"), ("num_chunks: 2", "num_chunks: 100000"), ("model_info:", "a: [")]
         {

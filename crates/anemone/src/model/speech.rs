@@ -36,7 +36,9 @@ impl Speech {
             Some(_) => converted(folder)?,
             None => (hugging_face(folder)?, beside(folder)?),
         };
-        let mut notes = Vec::new();
+        let unlisted = location.manifest.as_ref().map_or_else(Vec::new, |manifest| manifest.unlisted(folder));
+        let unchecked = |name| format!("`{name}` is not among the files of `{}`, and so not checked", bundle::MANIFEST);
+        let mut notes: Vec<String> = unlisted.into_iter().map(unchecked).collect();
         let tokenizer = Tokenizer::from_bytes(files.json.as_bytes())?.at(&folder.join(bundle::TOKENIZER));
         let template = match &files.chat_template {
             Some(source) => ChatTemplate::new(source),

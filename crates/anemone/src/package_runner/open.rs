@@ -167,7 +167,7 @@ impl PackageRunner {
 
     fn plan(parts: &Parts<'_>, owner: [u8; 32], options: &ModelOptions) -> Result<Self> {
         let location = parts.location;
-        let recognized = usable(&location.parts, parts.models)?;
+        let recognized = usable(location, parts.models)?;
         let threads = options.thread_count();
         let pool = Pool::new(threads);
         let last = location.parts.len() - 1;
@@ -287,7 +287,8 @@ impl Parts<'_> {
 }
 
 /// How a conversation is held with packages, if one can be.
-pub(crate) fn usable(paths: &[PathBuf], models: &[Model]) -> Result<Recognized> {
+pub(crate) fn usable(location: &Location, models: &[Model]) -> Result<Recognized> {
+    let paths = &location.parts;
     let recognized = recognize(&models.iter().collect::<Vec<_>>());
     let functions = || models.iter().flat_map(|model| model.program.functions.values());
     let recognized = match recognized {
@@ -305,6 +306,8 @@ pub(crate) fn usable(paths: &[PathBuf], models: &[Model]) -> Result<Recognized> 
             }
         }
     }
+    let first = recognized.steps.first().and_then(|step| step.calls.last());
+    first.map_or(Ok(()), |call| location.agrees_with(models, call.context))?;
     Ok(recognized)
 }
 
