@@ -136,7 +136,11 @@ fn a_folder_without_a_tokenizer_says_so() {
     // Put there, it is used, and it is said that nothing is known of it.
     tokenizer(dest.path());
     let model = Model::open(dest.path(), &ModelOptions::default()).unwrap();
-    assert!(model.info().notes.iter().any(|note| note.contains("`tokenizer.json` is not among")), "{:?}", model.info().notes);
+    assert!(
+        model.info().notes.iter().any(|note| note.contains("`tokenizer.json` is not among")),
+        "{:?}",
+        model.info().notes
+    );
 }
 
 #[test]
@@ -262,7 +266,11 @@ fn a_manifest_that_contradicts_its_package_is_refused() {
         ("/functions/prefill", 16.into(), "`functions.prefill` is 16; expected 8"),
         ("/functions", serde_json::json!({"decode": 1}), "`functions` is `decode`; expected `decode`, `prefill`"),
         ("/functions", serde_json::json!({}), "`functions` is none; expected `decode`, `prefill`"),
-        ("/roles/tokens", "ids".into(), "`roles.tokens` is `ids`; expected one of the inputs, `cache_position`, `input_ids`"),
+        (
+            "/roles/tokens",
+            "ids".into(),
+            "`roles.tokens` is `ids`; expected one of the inputs, `cache_position`, `input_ids`",
+        ),
         ("/roles/positions", "kv_cache".into(), "`roles.positions` is `kv_cache`; expected one of the inputs"),
         ("/roles/logits", "input_ids".into(), "`roles.logits` is `input_ids`; expected one of the outputs, `logits`"),
         ("/roles/cache", serde_json::json!(["kv"]), "`roles.cache` is `kv`; expected the states, `kv_cache`"),

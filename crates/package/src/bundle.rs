@@ -393,7 +393,10 @@ mod tests {
         for name in [TOKENIZER, CHAT_TEMPLATE, GENERATION] {
             std::fs::write(dir.path().join(name), b"a").unwrap();
             let error = none.check_files(dir.path()).unwrap_err().to_string();
-            assert!(error.contains(MANIFEST) && error.contains(name) && error.contains("convert the model again"), "{error}");
+            assert!(
+                error.contains(MANIFEST) && error.contains(name) && error.contains("convert the model again"),
+                "{error}"
+            );
             std::fs::remove_file(dir.path().join(name)).unwrap();
         }
         // Beside a model that came without.

@@ -171,9 +171,14 @@ mod tests {
         assert!(error(&[]).contains("llama_embeddings_lut8.mlpackage"), "{}", error(&[]));
         let compiled = error(&["llama_embeddings_lut8.mlmodelc"]);
         assert!(compiled.contains("compiled from"), "{compiled}");
-        for nothing in ["", "# model_info:\n", "model_info:\n", "model_info:\n  name: x\n", "parameters:\n  num_chunks: 1\n"] {
+        for nothing in
+            ["", "# model_info:\n", "model_info:\n", "model_info:\n  name: x\n", "parameters:\n  num_chunks: 1\n"]
+        {
             let error = read(folder(nothing, &[]).path()).unwrap_err().to_string();
-            assert!(error.contains("meta.yaml") && error.contains("expected `model_info` with `parameters`"), "{error}");
+            assert!(
+                error.contains("meta.yaml") && error.contains("expected `model_info` with `parameters`"),
+                "{error}"
+            );
         }
         for (from, to) in
             [("num_chunks: 2", "num_chunks: many"), ("num_chunks: 2", "num_chunks: 100000"), ("model_info:", "a: [")]

@@ -12,7 +12,11 @@ use anemone_package::bundle::{BundleManifest, Roles};
 pub(super) fn contradiction(manifest: &BundleManifest, models: &[Model], context: usize) -> Option<String> {
     if manifest.context != context {
         let found = manifest.context;
-        return Some(said("context", &found.to_string(), &format!("{context}, which is what the package has room for")));
+        return Some(said(
+            "context",
+            &found.to_string(),
+            &format!("{context}, which is what the package has room for"),
+        ));
     }
     widths(manifest, models).or_else(|| roles(&manifest.roles, models))
 }
@@ -61,17 +65,16 @@ fn roles(roles: &Roles, models: &[Model]) -> Option<String> {
         ids.iter().map(|&id| function.value(id).name.clone()).collect()
     };
     let is_state = |function: &Function, name: &str| function.states().any(|(_, state, _)| state == name);
-    let inputs: BTreeSet<String> = all
-        .iter()
-        .flat_map(|f| names(f, &f.inputs).into_iter().filter(|name| !is_state(f, name)))
-        .collect();
+    let inputs: BTreeSet<String> =
+        all.iter().flat_map(|f| names(f, &f.inputs).into_iter().filter(|name| !is_state(f, name))).collect();
     let states: BTreeSet<String> = all.iter().flat_map(|f| f.states().map(|(_, name, _)| name.to_owned())).collect();
     let outputs: BTreeSet<String> = all.iter().flat_map(|f| names(f, &f.body.outputs)).collect();
     let held = if roles.columns.is_empty() { (&states, "the states") } else { (&inputs, "among the inputs") };
 
     let one = |field: &str, name: &str, there: &BTreeSet<String>, what: &str| {
         let all = || listed(there.iter().map(String::as_str));
-        (!there.contains(name)).then(|| said(&format!("roles.{field}"), &format!("`{name}`"), &format!("one of the {what}, {}", all())))
+        (!there.contains(name))
+            .then(|| said(&format!("roles.{field}"), &format!("`{name}`"), &format!("one of the {what}, {}", all())))
     };
     one("tokens", &roles.tokens, &inputs, "inputs")
         .or_else(|| one("positions", &roles.positions, &inputs, "inputs"))
@@ -80,7 +83,8 @@ fn roles(roles: &Roles, models: &[Model]) -> Option<String> {
         .or_else(|| {
             let told: BTreeSet<&str> = roles.cache.iter().map(String::as_str).collect();
             let there: BTreeSet<&str> = held.0.iter().map(String::as_str).collect();
-            let agrees = if roles.columns.is_empty() { told == there } else { !told.is_empty() && told.is_subset(&there) };
+            let agrees =
+                if roles.columns.is_empty() { told == there } else { !told.is_empty() && told.is_subset(&there) };
             (!agrees).then(|| said("roles.cache", &listed(told), &format!("{}, {}", held.1, listed(there))))
         })
 }

@@ -168,7 +168,12 @@ fn killed_in_the_midst_of_an_answer_nothing_shown_is_lost() {
 
         let done = chat(&home, &["--session", &name, "--json"], "And now?\n").run();
         assert_eq!(done.code, Some(0), "{}", done.err);
-        assert_eq!(before["interrupted"].is_number(), done.err.contains("the last answer was interrupted"), "{}", done.err);
+        assert_eq!(
+            before["interrupted"].is_number(),
+            done.err.contains("the last answer was interrupted"),
+            "{}",
+            done.err
+        );
         assert_eq!(exported(&home, &name)["messages"][1]["content"], answer);
         interrupted += usize::from(done.err.contains("the last answer was interrupted"));
         let messages = exported(&home, &name)["messages"].clone();

@@ -20,7 +20,9 @@ pub(super) fn markdown(saved: &SavedSession) -> String {
     }
     if saved.unfinished > 0 && interrupted.is_none() {
         let count = saved.unfinished;
-        text += &format!("\n## Assistant (interrupted)\n\n[{count} tokens, whose text is known to the model's tokenizer]\n");
+        text += &format!(
+            "\n## Assistant (interrupted)\n\n[{count} tokens, whose text is known to the model's tokenizer]\n"
+        );
     }
     text
 }
