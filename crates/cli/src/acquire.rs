@@ -78,20 +78,24 @@ pub struct Sources {
     pub pip: Pip,
 }
 
-/// No source had the model. Its text has a line for each that was tried.
+/// No source had the model. Why each failed was told when it did.
 #[derive(Debug)]
 pub struct NoSource {
     model: String,
-    tried: Vec<(String, anyhow::Error)>,
+    /// The names of the sources, and why each failed.
+    pub tried: Vec<(String, anyhow::Error)>,
 }
 
 impl fmt::Display for NoSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} could not be fetched. Tried:", self.model)?;
-        for (source, error) in &self.tried {
-            write!(f, "\n  {source}: {}", causes::told(error))?;
-        }
-        write!(f, "\nGive a model that is here already with --model: a GGUF file, or a folder from Hugging Face.")
+        let sources: Vec<&str> = self.tried.iter().map(|(source, _)| source.as_str()).collect();
+        write!(
+            f,
+            "{} could not be fetched ({} failed, as told above): connect to the network and try again, or name a model that is \
+             here already with --model: a GGUF file, or a folder in Hugging Face's form",
+            self.model,
+            sources.join(" and ")
+        )
     }
 }
 

@@ -75,6 +75,12 @@ impl Heat {
         Self { state: None, celsius: hottest_zone(Path::new("/sys/class/thermal")), low_power: None }
     }
 
+    /// Whether the system tells.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.state.is_some() || self.celsius.is_some()
+    }
+
     /// In words.
     #[must_use]
     pub fn words(&self) -> String {

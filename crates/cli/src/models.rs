@@ -8,7 +8,7 @@ use std::time::Duration;
 use anemone::{Model, ModelOptions, Speculation};
 use anemone_cli::acquire::lock::Lock;
 use anemone_cli::acquire::{self, DEFAULT_MODEL, Terminal};
-use anemone_cli::home::{Home, Kind, bytes_under};
+use anemone_cli::home::{Cached, Home, Kind, bytes_under};
 use anemone_cli::{cache_name, numbers, units};
 use anemone_convert::{Kv, Source, Watch};
 use anemone_package::bundle::{self, BundleManifest};
@@ -132,20 +132,26 @@ impl Choice {
         }
         let listed = home.list()?;
         let exact = listed.iter().find(|c| c.name == model);
-        let mut begins = listed.iter().filter(|c| {
-            c.kind == Kind::Model && c.name.to_lowercase().starts_with(&model.to_lowercase()) && !model.is_empty()
+        let begins = |c: &&Cached| c.kind == Kind::Model && c.name.to_lowercase().starts_with(&model.to_lowercase());
+        let begin: Vec<&Cached> = listed.iter().filter(|c| !model.is_empty() && begins(c)).collect();
+        let names = |all: &[&Cached]| all.iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(", ");
+        let cached = exact.or(match begin[..] {
+            [one] => Some(one),
+            _ => None,
         });
-        let cached = exact.or_else(|| begins.next().filter(|_| begins.next().is_none()));
         match cached {
             Some(c) if c.kind == Kind::Checkpoint => self.converted(home, &c.path, stop),
             Some(c) => {
                 self.check_shape(&c.path)?;
                 Ok(Found { path: c.path.clone(), cached: Some(c.name.clone()) })
             }
+            None if !begin.is_empty() => {
+                bail!("{model}: the names of several cached models begin so: {}; give one of them", names(&begin))
+            }
             None => {
-                let names: Vec<&str> = listed.iter().map(|c| c.name.as_str()).collect();
-                let names = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
-                bail!("{model}: there is no such file or folder, and no one cached model of that name; cached: {names}")
+                let all = names(&listed.iter().collect::<Vec<_>>());
+                let all = if all.is_empty() { "nothing is cached yet".to_owned() } else { format!("cached: {all}") };
+                bail!("{model}: there is no such file or folder, and no cached model of that name ({all})")
             }
         }
     }

@@ -20,8 +20,12 @@ pub fn read(bytes: &[u8]) -> Result<Values<'_>> {
         [version, ..] => bail!("version {version} of NumPy files; expected 1, 2 or 3"),
         [] => bail!("a NumPy file that ends in its first bytes"),
     };
-    if length > MAX_HEADER || length > rest.len() {
-        bail!("a header of {length} bytes; expected at most {}", MAX_HEADER.min(rest.len()));
+    if length > MAX_HEADER {
+        bail!("a header of {length} bytes; at most {MAX_HEADER} are read");
+    }
+    if length > rest.len() {
+        let left = rest.len();
+        bail!("a header of {length} bytes, of which {left} are there: the file is cut short; write or copy it again");
     }
     let (header, data) = rest.split_at(length);
     let header = Header::parse(std::str::from_utf8(header).context("a header that is no text")?)?;
@@ -115,6 +119,12 @@ fn row_major(from: &[u8], shape: &[usize], size: usize) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_file_that_is_cut_short_says_so() {
+        let error = super::read(b"\x93NUMPY\x01\x00\x76\x00{").unwrap_err().to_string();
+        assert!(error.contains("118 bytes, of which 1 are there") && error.contains("cut short"), "{error}");
+    }
+
     use super::*;
 
     fn file(header: &str, data: &[u8]) -> Vec<u8> {

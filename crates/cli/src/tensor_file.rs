@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anemone_mil::Tensor;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
@@ -40,11 +40,11 @@ const KINDS: [(Dtype, Kind); 13] = [
 /// # Errors
 /// If it is no such file, or has elements of a type that is not taken.
 pub fn read(bytes: &[u8]) -> Result<TensorFile<'_>> {
-    let wrong = "no safetensors file";
-    let (_, header) = SafeTensors::read_metadata(bytes).context(wrong)?;
+    let wrong = |error| anyhow!("no safetensors file: {error}; if it was one, copy or write it again");
+    let (_, header) = SafeTensors::read_metadata(bytes).map_err(wrong)?;
     let metadata = header.metadata().clone().unwrap_or_default();
     let mut tensors = BTreeMap::new();
-    for (name, view) in SafeTensors::deserialize(bytes).context(wrong)?.tensors() {
+    for (name, view) in SafeTensors::deserialize(bytes).map_err(wrong)?.tensors() {
         let Some((_, kind)) = KINDS.iter().find(|(dtype, _)| *dtype == view.dtype()) else {
             bail!("tensor `{name}` has elements of type {:?}, which is not taken", view.dtype());
         };

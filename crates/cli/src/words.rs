@@ -28,9 +28,12 @@ pub fn of(error: &Error) -> String {
         Error::Kept { path, source } => {
             let name = session_name(path);
             match **source {
-                KeepError::Missing | KeepError::Exists | KeepError::Locked { .. } | KeepError::Name { .. } => {
-                    format!("session {name}: {source}")
-                }
+                KeepError::Name { .. } => source.to_string(),
+                KeepError::Missing => format!("session {name}: {source}; `anemone sessions` lists what is kept"),
+                KeepError::Exists => format!(
+                    "session {name}: {source}; take another name, or remove it with `anemone sessions delete {name}`"
+                ),
+                KeepError::Locked { .. } => format!("session {name}: {source}"),
                 _ => format!("session {name}: {}: {source}", path.display()),
             }
         }
@@ -41,8 +44,8 @@ pub fn of(error: &Error) -> String {
         ),
         Error::MessageTooLong { needed, context, reserved } => format!(
             "this message alone is {needed} tokens long, with the system message, and the context holds {context}, of \
-             which {reserved} are kept free for the answer; shorten it, or have the model converted for a longer context \
-             with --context"
+             which {reserved} are kept free for the answer; shorten it, keep less free with --margin, or have the model \
+             converted for a longer context with --context"
         ),
         other => other.to_string(),
     }
@@ -89,6 +92,11 @@ mod tests {
         }
         let option = ConvertError::Options { option: "context", problem: "1; expected 2".into() };
         assert_eq!(told(&option.into()), "--context 1; expected 2");
+        let kept = |path: &str, source| of(&Error::Kept { path: path.into(), source: Box::new(source) });
+        let name = KeepError::Name { name: "../evil".into(), problem: "names have no dots" };
+        assert_eq!(kept("/home/sessions", name), "\"../evil\" cannot be the name of a session: names have no dots");
+        let text = kept("/home/sessions/a", KeepError::Exists);
+        assert!(text.starts_with("session a: there is") && text.contains("sessions delete a`"), "{text}");
         let retry = Error::Conversation { operation: "regenerate", problem: "there is no answer yet".into() };
         assert_eq!(of(&retry), "/retry: there is no answer yet");
     }

@@ -107,7 +107,8 @@ pub enum ConvertError {
     },
     /// A weight that half floats cannot hold.
     #[error(
-        "tensor {tensor:?} holds {value}, which half floats cannot: Core ML packages store weights and scales as half floats"
+        "tensor {tensor:?} holds {value}; expected numbers from -65504 to 65504: Core ML packages store weights and scales as \
+         half floats, which have no others. The file may be damaged: download it again, or take one of another type"
     )]
     Unrepresentable {
         /// The tensor.

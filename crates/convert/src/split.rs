@@ -33,6 +33,9 @@ pub(crate) struct Cut<'s> {
     pub(crate) context: usize,
 }
 
+/// What `part-size` counts in.
+const MEGABYTE: u64 = 1_000_000;
+
 /// Bytes of weights, and how many weights are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Size {
@@ -51,7 +54,12 @@ impl Cut<'_> {
         let whole = || vec![Part::whole(config)];
         let refused = |option, problem| Err(ConvertError::Options { option, problem });
         if self.profile == Profile::Gpu && !matches!(split, Split::Auto | Split::Count(1)) {
-            return refused("parts", "the apps that packages for the GPU are made for take one package".to_owned());
+            let given = match split {
+                Split::Count(n) => n.to_string(),
+                _ => "several".to_owned(),
+            };
+            let why = "the apps that packages for the GPU are made for take one package";
+            return refused("parts", format!("{given}; expected 1: {why}"));
         }
         match split {
             Split::Count(1) => Ok(whole()),
@@ -97,7 +105,8 @@ impl Cut<'_> {
             }
         }
         let bytes = self.size(&Part { embeddings: false, layers: 0..1, head: false })?.bytes;
-        let problem = format!("one layer alone has {bytes} bytes of weights, more than the {most_bytes} of a part");
+        let (most, least) = (most_bytes / MEGABYTE, bytes.div_ceil(MEGABYTE));
+        let problem = format!("{most}; expected {least} megabytes or more, which one layer alone has of weights");
         Err(ConvertError::Options { option: "part-size", problem })
     }
 

@@ -13,7 +13,7 @@ use crate::limits::{MAX_MANIFEST_BYTES, MAX_MODEL_BYTES};
 use crate::manifest::{self, Manifest};
 use crate::map::{self, Mapped};
 use crate::proto::spec::Model;
-use crate::proto::{UnknownFields, blob_references, decode_model};
+use crate::proto::{ModelError, UnknownFields, blob_references, decode_model};
 use crate::{PackageError, inside};
 
 /// How references to weight files begin: the folder of the model file.
@@ -51,7 +51,7 @@ impl Package {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             let root = folder.canonicalize().map_err(PackageError::io("open", folder))?;
             let model_path = path.file_name().map_or_else(|| path.to_owned(), |name| root.join(name));
-            Self::with_model(path, root, model_path, None)
+            Self::with_model(path, root, model_path, None).map_err(|error| named_otherwise(path, error))
         }
     }
 
@@ -187,6 +187,26 @@ impl Package {
             part(&self.weight_file(name)?);
         }
         Ok(*self.digest.get_or_init(|| hasher.finalize().into()))
+    }
+}
+
+/// A file that does not even have the name of a model is something else, and not a damaged one.
+fn named_otherwise(path: &Path, error: PackageError) -> PackageError {
+    let is_named = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("mlmodel"));
+    match error {
+        PackageError::Model {
+            source:
+                ModelError::Truncated { .. }
+                | ModelError::Malformed { .. }
+                | ModelError::Schema(_)
+                | ModelError::NoKind { .. },
+            ..
+        } if !is_named => PackageError::NotAPackage {
+            path: path.to_owned(),
+            found: "a file that is no Core ML model".into(),
+            remedy: "give one of these, or a folder that `anemone convert` made",
+        },
+        error => error,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io::{Result, Write};
 
 use super::{Bench, Column, Measured, Outcome};
+use crate::host::Heat;
 use crate::text::{printable, wrapped};
 use crate::units::bytes;
 
@@ -47,7 +48,8 @@ fn time(seconds: f64) -> String {
 
 fn write_row(out: &mut impl Write, m: &Measured) -> Result<()> {
     let memory = m.memory.map_or_else(|| "-".to_owned(), bytes);
-    let heat = m.curve.last().map_or_else(String::new, |point| point.heat.words());
+    let heat = m.curve.last().map(|point| &point.heat).filter(|heat| heat.is_known());
+    let heat = heat.map_or_else(|| "-".to_owned(), Heat::words);
     writeln!(
         out,
         "{:>9}  {:>11}  {:>9}  {:>9}  {:>8.1}  {memory:>9}  {heat}",
@@ -64,13 +66,11 @@ fn write_curve(out: &mut impl Write, subject: &str, m: &Measured) -> Result<()> 
     writeln!(out, "\n{subject}, tokens/s under load: {}", rates.join(" "))?;
     if let (Some(first), Some(last)) = (m.curve.first(), m.curve.last()) {
         let change = (last.tokens_per_second / first.tokens_per_second - 1.0) * 100.0;
-        writeln!(
-            out,
-            "  {change:+.0} % from the first {} tokens to the last; heat: {} at first, {} at the end",
-            first.tokens,
-            first.heat.words(),
-            last.heat.words()
-        )?;
+        let heat = match first.heat.is_known() || last.heat.is_known() {
+            true => format!("{} at first, {} at the end", first.heat.words(), last.heat.words()),
+            false => first.heat.words(),
+        };
+        writeln!(out, "  {change:+.0} % from the first {} tokens to the last; heat: {heat}", first.tokens)?;
         let energy = match (m.energy, m.energy_missing) {
             (Some(joules), _) => {
                 format!("{:.2} J a token, of all the machine's processors", joules / last.tokens.max(1) as f64)

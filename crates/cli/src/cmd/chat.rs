@@ -13,6 +13,7 @@ use anemone::{Error, Generation, Overflow, StopReason, Turn};
 use anemone_cli::notices::Notices;
 use anemone_cli::room::RoomArguments;
 use anemone_cli::sampling::Sampling;
+use anemone_cli::units::counted;
 use anemone_cli::words;
 use anemone_coreml::Notice;
 use anyhow::Result;
@@ -55,7 +56,9 @@ begins with another word of this kind, such as /rest, is an error and not said t
 each turn prints one object: text, tokens_reused, tokens_computed, tokens_generated, tokens_drafted, tokens_accepted, \
 first_token_ms, per_token_ms, position, context, stop_reason; and, where turns had to go, overflow: policy, tokens_before, tokens_after, \
 turns_dropped, messages_dropped, summary, fallback. A turn that fails prints one with error, position and context, and the conversation \
-goes on.
+goes on. /context prints one with event \"context\": context, system, summary, turns, read, margin, used, free; /stats one with \
+event \"stats\": turns, tokens_reused, tokens_computed, tokens_generated, tokens_drafted, tokens_accepted, last_turn, position, \
+context.
 
 Exit codes: 0 ended, 1 something failed (of several turns: any), 2 wrong arguments, 130 interrupted.")]
 pub(crate) struct Arguments {
@@ -153,9 +156,11 @@ impl Chat {
         match command {
             Command::Help => terminal::note(Command::HELP),
             Command::Context => match self.session.usage() {
+                Ok(usage) if self.as_json => writeln!(stdout(), "{}", context::object(&usage))?,
                 Ok(usage) => terminal::note(&context::drawn(&usage)),
                 Err(error) => self.fail(&error.to_string())?,
             },
+            Command::Stats if self.as_json => writeln!(stdout(), "{}", self.stats.object(&self.session))?,
             Command::Stats => terminal::note(&self.stats.text(&self.session)),
             Command::Reset => {
                 self.session.reset()?;
@@ -174,7 +179,7 @@ impl Chat {
                 }
             }
             Command::Rewind(count) => match self.session.rewind_to_message(count) {
-                Ok(()) => terminal::note(&format!("Back to the first {count} messages.")),
+                Ok(()) => terminal::note(&format!("Back to the first {}.", counted(count, "message"))),
                 Err(error) => self.fail(&words::of(&error))?,
             },
             Command::Save(name) => {

@@ -279,7 +279,8 @@ fn faithful(fidelity: &Fidelity) -> Vec<String> {
     let told = |(source, form, count, exact, worst): &(&str, &str, usize, usize, f64)| {
         let how =
             if exact == count { "the same numbers".to_owned() } else { format!("off by {} at most", share(*worst)) };
-        format!("  {count:>3} matrices of {source}: {form}; {how}")
+        let noun = if *count == 1 { "matrix" } else { "matrices" };
+        format!("  {count:>3} {noun} of {source}: {form}; {how}")
     };
     let mut lines: Vec<String> = forms.iter().map(told).collect();
     let worst = fidelity.worst();

@@ -33,8 +33,15 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
+    /// List what is cached, as `anemone models` does
+    #[command(after_help = "Example:\n  anemone models list --json")]
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Remove a cached model or checkpoint, or all packed weights
-    #[command(after_help = "Example:\n  anemone models remove SmolLM2-135M-Instruct")]
+    #[command(alias = "delete", after_help = "Example:\n  anemone models remove SmolLM2-135M-Instruct")]
     Remove {
         /// Its name, as `anemone models` lists it
         name: String,
@@ -45,6 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let home = Home::locate()?;
     match &arguments.action {
         None => list(&home, arguments.json),
+        Some(Action::List { json }) => list(&home, *json || arguments.json),
         Some(Action::Remove { name }) => {
             let Removed { name, bytes, packed } = home.remove(name)?;
             let size = match (bytes, packed) {

@@ -3,8 +3,8 @@
 mod export;
 
 use std::fs;
-use std::io::{Write, stdout};
-use std::path::PathBuf;
+use std::io::{ErrorKind, Write, stdout};
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anemone::{SavedSession, SessionStore};
@@ -38,6 +38,13 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
+    /// List what is kept, as `anemone sessions` does
+    #[command(after_help = "Example:\n  anemone sessions list --json")]
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Print a conversation
     #[command(after_help = "Example:\n  anemone sessions show travel")]
     Show {
@@ -49,15 +56,15 @@ enum Action {
     Export {
         /// Its name
         name: String,
-        /// The form
-        #[arg(long = "to", value_enum, default_value_t = Form::Markdown)]
+        /// The form; --format is the same
+        #[arg(long = "to", alias = "format", value_enum, default_value_t = Form::Markdown)]
         form: Form,
         /// The file to write, which must not exist yet [default: standard output]
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
     /// Remove a conversation for good
-    #[command(after_help = "Example:\n  anemone sessions delete travel")]
+    #[command(alias = "remove", after_help = "Example:\n  anemone sessions delete travel")]
     Delete {
         /// Its name
         name: String,
@@ -80,6 +87,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let store = store()?;
     match &arguments.action {
         None => list(&store, arguments.json),
+        Some(Action::List { json }) => list(&store, *json || arguments.json),
         Some(Action::Show { name }) => {
             let saved = readable(&store, name)?;
             let text = if terminal::colours_on_stdout() {
@@ -98,11 +106,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             };
             match output {
                 None => stdout().write_all(text.as_bytes())?,
-                Some(path) => {
-                    let file = fs::File::create_new(path);
-                    file.and_then(|mut file| file.write_all(text.as_bytes()))
-                        .with_context(|| format!("cannot write {}", path.display()))?;
-                }
+                Some(path) => write_new(path, &text)?,
             }
             Ok(())
         }
@@ -112,6 +116,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             Ok(())
         }
     }
+}
+
+/// Writes a file that must not exist yet.
+fn write_new(path: &Path, text: &str) -> Result<()> {
+    let place = || format!("cannot write {}", path.display());
+    let mut file = match fs::File::create_new(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            anyhow::bail!(
+                "{}: it is there already, and is not replaced; give -o another name, or remove it first",
+                place()
+            )
+        }
+        file => file.with_context(place)?,
+    };
+    let written = file.write_all(text.as_bytes()).with_context(place);
+    if written.is_err() {
+        // What is left would only be half of it.
+        let _gone = fs::remove_file(path);
+    }
+    written
 }
 
 /// A session that can be read, at least in part.
@@ -163,10 +187,15 @@ fn list(store: &SessionStore, as_json: bool) -> Result<()> {
     let width = saved.iter().map(|s| s.name.chars().count()).max().unwrap_or(0);
     for s in &saved {
         let (messages, tokens) = (units::count(s.messages.len() as u64), units::count(s.tokens.len() as u64));
+        let of = |n: usize, noun| if n == 1 { format!("{noun} ") } else { format!("{noun}s") };
+        let (messages, tokens) = (
+            format!("{messages:>6} {}", of(s.messages.len(), "message")),
+            format!("{tokens:>8} {}", of(s.tokens.len(), "token")),
+        );
         let size = units::bytes(s.log_bytes + s.snapshot_bytes);
         writeln!(
             out,
-            "{:<width$}  {messages:>6} messages  {tokens:>8} tokens  {size:>10}  {}",
+            "{:<width$}  {messages}  {tokens}  {size:>10}  {}",
             s.name,
             s.changed.map(ago).unwrap_or_default()
         )?;

@@ -94,6 +94,23 @@ fn every_count_of_the_context_is_the_same() {
 }
 
 #[test]
+fn programs_are_told_of_the_context_and_of_costs_in_json() {
+    let folder = Folder::with_model();
+    let all = turns(&folder, "/stats\nHello\n/context\n/stats\n");
+    assert_eq!((all.len(), &all[0]["event"], &all[0]["last_turn"]), (4, &"stats".into(), &Value::Null));
+    let (turn, context, stats) = (&all[1], &all[2], &all[3]);
+    assert_eq!(
+        (&context["event"], &context["context"], &context["read"]),
+        (&"context".into(), &256.into(), &turn["position"])
+    );
+    assert_eq!(context["used"].as_u64().unwrap() + context["free"].as_u64().unwrap(), 256);
+    assert_eq!((&stats["turns"], &stats["last_turn"]), (&1.into(), turn));
+    assert_eq!(stats["tokens_computed"], turn["tokens_computed"]);
+    let done = chat(&folder, "Hello\n/context\n/stats\n", &["--json"]);
+    assert!(!done.err.contains("taken") && !done.err.contains("tokens"), "{}", done.err);
+}
+
+#[test]
 fn what_looks_like_a_command_and_is_none_is_not_said_to_the_model() {
     let folder = Folder::with_model();
     let done = chat(&folder, "/rest\nHello\n//rest\n/usr/bin\n", &["--json"]);

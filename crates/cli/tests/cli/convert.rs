@@ -51,6 +51,8 @@ fn a_cache_of_the_host_and_parts_are_chosen_told_and_verified() {
     let out = out.to_str().unwrap();
     anemone(["convert", source, "-o", out, "--kv", "disk"]).fails(2, &["state or io"]);
     anemone(["convert", source, "-o", out, "--parts", "99"]).fails(2, &["parts 99", "expected 1 to"]);
+    anemone(["convert", source, "-o", out, "--profile", "gpu", "--parts", "2"])
+        .fails(2, &["--parts 2; expected 1: the apps"]);
     anemone(["convert", source, "-o", out, "--profile", "gpu", "--kv", "io"]).fails(2, &["kv io", "as state alone"]);
 }
 
@@ -237,11 +239,7 @@ fn an_adapter_is_merged_and_told_of() {
     let (source, adapter, out) = (source.to_str().unwrap(), adapter.to_str().unwrap(), out.to_str().unwrap());
     let done = anemone(["convert", source, "-o", out, "--context", "32", "--lora", adapter]).run();
     assert_eq!(done.code, Some(0), "{}", done.err);
-    assert!(
-        done.err.contains("the adapter adapter is merged into 1 matrices: rank 2, scale 4 / 2 = 2"),
-        "{}",
-        done.err
-    );
+    assert!(done.err.contains("the adapter adapter is merged into 1 matrix: rank 2, scale 4 / 2 = 2"), "{}", done.err);
     let plan = anemone(["convert", source, "--plan", "--lora", adapter]).ok();
     assert!(plan.contains("the adapter adapter is merged"), "{plan}");
     anemone(["convert", source, "--plan", "--lora", source]).fails(1, &["adapter_config.json"]);

@@ -93,9 +93,14 @@ fn files_of_another_kind_are_named_as_such() {
     let file = folder.path().join("notes.txt");
     std::fs::write(&file, "not a model").unwrap();
     let file = file.to_str().unwrap();
-    anemone(["inspect", file]).fails(1, &["notes.txt"]);
-    anemone(["predict", file]).fails(1, &["notes.txt"]);
-    anemone(["convert", file, "-o", "out"]).fails(1, &["notes.txt", "GGUF"]);
+    for command in ["inspect", "predict", "lint"] {
+        let err = anemone([command, file]).fails(1, &["notes.txt", ".mlpackage", ".mlmodel", "convert"]);
+        assert!(!err.contains("download"), "{err}");
+    }
+    for command in [&["convert", file, "-o", "out"][..], &["run", "-m", file, "Hi"]] {
+        anemone(command).fails(1, &["notes.txt", "GGUF", "a folder in Hugging Face's form"]);
+    }
+    anemone(["run", "-m", "nothing-like-it", "Hi"]).fails(1, &["no cached model of that name (nothing is cached yet)"]);
     anemone(["inspect", folder.path().to_str().unwrap()]).fails(1, &[".mlpackage"]);
 }
 

@@ -34,7 +34,7 @@ fn a_checkpoint_is_converted_once_and_then_found_by_name() {
     other.fails(2, &["--context 64", "baked"]);
     let int8 = folder.anemone(["run", "-m", &checkpoint, "--weights", "int8", "--max-tokens", "3", "Hello"]).run();
     assert!(int8.err.contains("int8 weights"), "{}", int8.err);
-    folder.anemone(["run", "-m", "tiny", "Hello"]).fails(1, &["no one cached model", "int8"]);
+    folder.anemone(["run", "-m", "tiny", "Hello"]).fails(1, &["the names of several cached models begin so", "int8"]);
     folder.anemone(["run", "-m", "nobody", "Hello"]).fails(1, &["nobody", name]);
 }
 

@@ -56,11 +56,17 @@ fn a_conversation_goes_on_in_another_process() {
     let file = home.path().join("a.md");
     at(&home, &["sessions", "export", "a", "-o", file.to_str().unwrap()]).ok();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), markdown);
-    at(&home, &["sessions", "export", "a", "-o", file.to_str().unwrap()]).fails(1, &["cannot write", "a.md"]);
+    at(&home, &["sessions", "export", "a", "-o", file.to_str().unwrap()])
+        .fails(1, &["cannot write", "a.md", "not replaced", "-o another name"]);
+    assert_eq!(at(&home, &["sessions", "list"]).ok(), at(&home, &["sessions"]).ok());
+    assert_eq!(at(&home, &["sessions", "list", "--json"]).ok(), at(&home, &["sessions", "--json"]).ok());
+    at(&home, &["sessions", "export", "a", "--format", "json"]).ok();
+    at(&home, &["sessions", "export", "a", "--format", "yaml"]).fails(2, &["markdown, json"]);
     at(&home, &["sessions", "delete", "a"]).ok();
     at(&home, &["sessions", "delete", "a"]).fails(1, &["no such session"]);
     assert_eq!(at(&home, &["sessions"]).ok(), "");
-    chat(&home, &["--session", "../a"], "").fails(1, &["cannot be the name of a session"]);
+    let err = chat(&home, &["--session", "../a"], "").fails(1, &["cannot be the name of a session"]);
+    assert!(!err.contains("session sessions"), "{err}");
 }
 
 #[test]
@@ -90,11 +96,15 @@ fn copies_are_saved_loaded_and_forked() {
     // Opened by its name it is a session like any other.
     chat(&home, &["--session", "kept"], "Seven\n").ok();
     assert_eq!(said("kept"), ["One", "Seven"]);
-    let done = chat(&home, &[], "/save\n/load nothing\n/save ../x\n/rewind 7\n").run();
+    let done = chat(&home, &[], "/save\n/load nothing\n/save ../x\n/rewind 7\n/save a\n").run();
     assert_eq!(done.code, Some(1));
-    for word in
-        ["/save NAME keeps", "session nothing: there is no such session", "cannot be the name", "/rewind: message 7"]
-    {
+    for word in [
+        "/save NAME keeps",
+        "session nothing: there is no such session",
+        "cannot be the name",
+        "/rewind: message 7",
+        "take another name, or remove it with `anemone sessions delete a`",
+    ] {
         assert!(done.err.contains(word), "{word} is not in {}", done.err);
     }
 }

@@ -115,7 +115,10 @@ fn header(cursor: &mut Cursor) -> Result<u32> {
                 "a GGML file of before GGUF; convert it with llama.cpp's tools first"
             }
             b"vers" => "a Git LFS pointer and not the file itself; fetch it with `git lfs pull`",
-            _ => "not a GGUF file (it does not begin with the letters GGUF)",
+            _ => {
+                "not a GGUF file (it does not begin with the letters GGUF); what converts is a GGUF file or a folder in \
+                 Hugging Face's form"
+            }
         };
         return Err(cursor.error_at(0, what));
     }

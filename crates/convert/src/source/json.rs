@@ -39,7 +39,7 @@ impl Object {
         match serde_json::from_slice(bytes) {
             Ok(Value::Object(map)) => Ok(Self { path: path.to_owned(), map }),
             Ok(_) => Err(ConvertError::malformed(path, "the file holds JSON, but not an object")),
-            Err(e) => Err(ConvertError::malformed(path, format!("not JSON: {e}"))),
+            Err(e) => Err(ConvertError::malformed(path, format!("not JSON: {e}; copy or download it again"))),
         }
     }
 

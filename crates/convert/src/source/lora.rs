@@ -78,7 +78,7 @@ impl Lora {
         }
         let bytes = map_file(&file).map_err(|e| ConvertError::io(&file, "map", e))?;
         let wrong = |e: safetensors::SafeTensorError| {
-            ConvertError::malformed(&file, format!("not a whole safetensors file: {e}"))
+            ConvertError::malformed(&file, format!("not a whole safetensors file: {e}; copy or download it again"))
         };
         let tensors = SafeTensors::deserialize(&bytes).map_err(wrong)?;
         let (pairs, mut problems) = pairs(&tensors, source);
@@ -110,9 +110,10 @@ impl Lora {
         }
         let ranks: Vec<String> = ranks.iter().map(ToString::to_string).collect();
         let about = format!(
-            "the adapter {} is merged into {} matrices: rank {}, {}",
+            "the adapter {} is merged into {} {}: rank {}, {}",
             folder.file_name().map_or_else(|| folder.display().to_string(), |name| name.to_string_lossy().into_owned()),
             changes.len(),
+            if changes.len() == 1 { "matrix" } else { "matrices" },
             ranks.join(" and "),
             settings.scale_in_words()
         );

@@ -161,14 +161,15 @@ impl Folder {
 fn read_shard(path: &Path, shard: usize) -> Result<HashMap<String, Stored>> {
     let bytes = map_file(path).map_err(|e| ConvertError::io(path, "map", e))?;
     let wrong = |problem: String| ConvertError::malformed(path, format!("not a whole safetensors file: {problem}"));
+    let damaged = |problem: String| wrong(format!("{problem}; copy or download it again"));
     if bytes.starts_with(b"version https://git-lfs") {
         return Err(wrong("it is a Git LFS pointer; fetch the file itself with `git lfs pull`".to_owned()));
     }
     let header = bytes.first_chunk::<8>().map_or(0, |length| u64::from_le_bytes(*length));
     if header > MAX_HEADER {
-        return Err(wrong(format!("its header is {header} bytes long; at most {MAX_HEADER} are read")));
+        return Err(damaged(format!("its header is {header} bytes long; at most {MAX_HEADER} are read")));
     }
-    let (header, metadata) = SafeTensors::read_metadata(&bytes).map_err(|e| wrong(e.to_string()))?;
+    let (header, metadata) = SafeTensors::read_metadata(&bytes).map_err(|e| damaged(e.to_string()))?;
     let data = bytes.slice(8 + header..);
     let mut tensors = HashMap::new();
     for (name, info) in metadata.tensors() {

@@ -2,6 +2,7 @@
 
 use anemone::Usage;
 use anemone_cli::units::count;
+use serde_json::{Value, json};
 
 /// How many cells the bar has.
 const WIDTH: usize = 60;
@@ -10,6 +11,22 @@ const WIDTH: usize = 60;
 pub(super) fn taken(usage: &Usage) -> String {
     let [used, read] = [usage.used(), usage.read].map(|n| count(n as u64));
     format!("{used} are taken, {read} of them in the cache")
+}
+
+/// The same for programs.
+pub(super) fn object(usage: &Usage) -> Value {
+    let Usage { context, system, summary, turns, read, margin, .. } = *usage;
+    json!({
+        "event": "context",
+        "context": context,
+        "system": system,
+        "summary": summary,
+        "turns": turns,
+        "read": read,
+        "margin": margin,
+        "used": usage.used(),
+        "free": usage.free(),
+    })
 }
 
 /// A bar of what takes up the context, with a mark where the margin begins, and what it means.

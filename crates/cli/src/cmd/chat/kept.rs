@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anemone::{Error, KeepError, Model, Reopened, SessionStore};
+use anemone_cli::units::counted;
 use anyhow::Result;
 
 use crate::answer::Conversation;
@@ -114,7 +115,8 @@ fn tell(name: &str, reopened: &Reopened) {
         terminal::note(&format!("The conversation is kept as {name}."));
     } else {
         let Reopened { messages, tokens, position, .. } = reopened;
-        terminal::note(&format!("{name}: {messages} messages, {tokens} tokens, of which {position} are in the cache."));
+        let (messages, tokens) = (counted(*messages, "message"), counted(*tokens, "token"));
+        terminal::note(&format!("{name}: {messages}, {tokens}, {position} of them in the cache."));
     }
     reopened.notices.iter().for_each(|notice| terminal::note(&terminal::printable(&format!("({notice})"))));
 }

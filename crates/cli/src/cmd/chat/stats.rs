@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anemone::Turn;
 use anemone_cli::units::count;
+use serde_json::{Value, json};
 
 use super::context;
 use crate::answer::Conversation;
@@ -35,6 +36,23 @@ impl Stats {
         self.turns
     }
 
+    /// The same for programs.
+    pub(super) fn object(&self, session: &Conversation) -> Value {
+        json!({
+            "event": "stats",
+            "turns": self.turns,
+            "tokens_reused": self.reused,
+            "tokens_computed": self.computed,
+            "tokens_generated": self.generated,
+            "tokens_drafted": self.drafted,
+            "tokens_accepted": self.accepted,
+            "last_turn": self.last,
+            "position": session.position(),
+            "context": session.context(),
+        })
+    }
+
+    /// In words.
     pub(super) fn text(&self, session: &Conversation) -> String {
         let place = match session.usage() {
             Ok(usage) => {

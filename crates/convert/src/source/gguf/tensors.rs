@@ -82,7 +82,8 @@ impl Tensors {
             let Some(bytes) = range else {
                 let left = cursor.len() as u64 - start;
                 let problem = format!(
-                    "tensor {:?} takes {length} bytes at {start}, but {left} are left; the file is cut short",
+                    "tensor {:?} takes {length} bytes at {start}, but {left} are left; the file is cut short: \
+                     download it again",
                     info.name
                 );
                 return Err(cursor.error_at(at, problem));
