@@ -94,8 +94,8 @@ mod tests {
         assert_eq!(told(&option.into()), "--context 1; expected 2");
         let kept = |path: &str, source| of(&Error::Kept { path: path.into(), source: Box::new(source) });
         let name = KeepError::Name { name: "../evil".into(), problem: "names have no dots" };
-        assert_eq!(kept("/home/sessions", name), "\"../evil\" cannot be the name of a session: names have no dots");
-        let text = kept("/home/sessions/a", KeepError::Exists);
+        assert_eq!(kept("kept/sessions", name), "\"../evil\" cannot be the name of a session: names have no dots");
+        let text = kept("kept/sessions/a", KeepError::Exists);
         assert!(text.starts_with("session a: there is") && text.contains("sessions delete a`"), "{text}");
         let retry = Error::Conversation { operation: "regenerate", problem: "there is no answer yet".into() };
         assert_eq!(of(&retry), "/retry: there is no answer yet");
