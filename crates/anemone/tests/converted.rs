@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anemone::{Error, Event, Generation, Model, ModelOptions, PackageRunner, Request, Session, StopReason};
 use anemone_convert::{Conversion, Options, Source, Watch};
-use common::{Reference, argmax, feed, folder, options};
+use common::{Reference, feed, folder, options};
 
 const CONTEXT: usize = 64;
 const PREFILL: usize = 8;

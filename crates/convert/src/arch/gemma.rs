@@ -3,7 +3,7 @@
 
 use super::llama::LLAMA;
 use crate::error::Result;
-use crate::source::config::{Config, Layers, Rope, RopeScaling};
+use crate::source::config::{Config, FACTORS, Layers, Rope, RopeScaling, within};
 use crate::source::family::{Activation, Defaults, Family, LayerShape, QkNorm};
 use crate::source::gguf_config::Keys;
 use crate::source::hf_config::layer_types;
@@ -100,7 +100,9 @@ fn read_folder(config: &mut Config, json: &Object) -> Result<()> {
     if let Some(listed) = layer_types(json)? {
         config.sliding_layers = listed;
     }
-    config.attention_scale = json.f64("query_pre_attn_scalar")?.unwrap_or(256.0).sqrt().recip();
+    let scalar = json.f64("query_pre_attn_scalar")?.unwrap_or(256.0);
+    within(json.path(), "query_pre_attn_scalar", scalar, FACTORS)?;
+    config.attention_scale = scalar.sqrt().recip();
     scales(config);
     if json.bool("use_bidirectional_attention")? == Some(true) {
         let problem = "true, for embeddings of text; only models that generate text are converted";

@@ -1,5 +1,6 @@
 //! The hyper-parameters of a model, whatever file they came from.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use super::family::Family;
@@ -103,36 +104,43 @@ impl Layers {
     }
 }
 
-pub(super) fn positive(path: &Path, name: &str, value: f64) -> Result<()> {
-    match value > 0.0 && value.is_finite() {
-        true => Ok(()),
-        false => Err(ConvertError::setting(path, name, format!("{value}; expected a positive number"))),
+/// Refuses what lies outside of bounds that every model of today keeps by far, and half or single floats do not hold.
+pub(crate) fn within(path: &Path, name: &str, value: f64, bounds: RangeInclusive<f64>) -> Result<()> {
+    if bounds.contains(&value) {
+        return Ok(());
     }
+    let problem = format!("{value:?}; expected a number from {:?} to {:?}", bounds.start(), bounds.end());
+    Err(ConvertError::setting(path, name, problem))
 }
+
+/// What scales, divides or caps something.
+pub(crate) const FACTORS: RangeInclusive<f64> = 1e-6..=1e6;
+/// What is added to a mean of squares.
+const EPSILONS: RangeInclusive<f64> = 1e-30..=0.1;
 
 /// Bounds that every model of today keeps by far; they make later products free of overflow.
 const MAX_WIDTH: usize = 1 << 20;
 const MAX_VOCAB: usize = 1 << 24;
 const MAX_LAYERS: usize = 1 << 12;
-const MAX_CONTEXT: usize = 1 << 28;
+pub(super) const MAX_CONTEXT: usize = 1 << 28;
 
 impl Config {
     /// Refuses numbers that cannot be a model's.
     pub(super) fn check(&self, path: &Path) -> Result<()> {
-        let within = |name: &str, value: usize, limit: usize| match value {
+        let counted = |name: &str, value: usize, limit: usize| match value {
             1.. if value <= limit => Ok(()),
             _ => Err(ConvertError::setting(path, name, format!("{value}; expected 1 to {limit}"))),
         };
-        within("vocabulary size", self.vocab_size, MAX_VOCAB)?;
-        within("hidden size", self.hidden_size, MAX_WIDTH)?;
-        within("number of layers", self.layers, MAX_LAYERS)?;
-        within("number of heads", self.heads, MAX_WIDTH)?;
-        within("number of key-value heads", self.kv_heads, self.heads)?;
-        within("head size", self.head_dim, MAX_WIDTH)?;
-        within("feed-forward size", self.ffn_size, MAX_WIDTH)?;
-        within("context length", self.context_length, MAX_CONTEXT)?;
+        counted("vocabulary size", self.vocab_size, MAX_VOCAB)?;
+        counted("hidden size", self.hidden_size, MAX_WIDTH)?;
+        counted("number of layers", self.layers, MAX_LAYERS)?;
+        counted("number of heads", self.heads, MAX_WIDTH)?;
+        counted("number of key-value heads", self.kv_heads, self.heads)?;
+        counted("head size", self.head_dim, MAX_WIDTH)?;
+        counted("feed-forward size", self.ffn_size, MAX_WIDTH)?;
+        counted("context length", self.context_length, MAX_CONTEXT)?;
         if let Some(window) = self.sliding_window {
-            within("sliding window", window, MAX_CONTEXT)?;
+            counted("sliding window", window, MAX_CONTEXT)?;
         }
         if !self.heads.is_multiple_of(self.kv_heads) {
             let problem = format!("{} does not divide the number of heads, {}", self.kv_heads, self.heads);
@@ -146,15 +154,17 @@ impl Config {
         }
         self.sliding_layers.check(path, "layer_types", self.layers)?;
         self.rotary_layers.check(path, "no_rope_layers", self.layers)?;
-        positive(path, "norm epsilon", self.norm_eps)?;
-        positive(path, "attention scale", self.attention_scale)?;
-        positive(path, "embedding scale", self.embedding_scale)?;
-        positive(path, "residual scale", self.residual_scale)?;
-        for (name, cap) in [("attention softcap", self.attention_softcap), ("logit softcap", self.logit_softcap)] {
-            cap.map_or(Ok(()), |cap| positive(path, name, cap))?;
-        }
-        self.local_rope.iter().try_for_each(|rope| rope.check(path, self.head_dim))?;
-        self.rope.check(path, self.head_dim)
+        within(path, "rms_norm_eps", self.norm_eps, EPSILONS)?;
+        within(path, "attention scale", self.attention_scale, FACTORS)?;
+        within(path, "embedding scale", self.embedding_scale, FACTORS)?;
+        within(path, "residual scale", self.residual_scale, FACTORS)?;
+        let caps = [
+            ("attn_logit_softcapping", self.attention_softcap),
+            ("final_logit_softcapping", self.logit_softcap),
+        ];
+        caps.iter().try_for_each(|(name, cap)| cap.map_or(Ok(()), |cap| within(path, name, cap, FACTORS)))?;
+        self.local_rope.iter().try_for_each(|rope| rope.check(path, self.head_dim, "rope_local_base_freq"))?;
+        self.rope.check(path, self.head_dim, "rope_theta")
     }
 
     /// Whether the projection of that name (`…self_attn.q_proj`) has a bias.

@@ -1,9 +1,10 @@
 //! Rotary positions.
 
 use std::f64::consts::TAU;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
-use super::config::positive;
+use super::config::{FACTORS, MAX_CONTEXT, within};
 use crate::error::{ConvertError, Result};
 
 /// Rotary positions.
@@ -53,6 +54,9 @@ pub enum RopeScaling {
     },
 }
 
+/// Bases of frequencies: beyond them a position has no angle that a single float holds.
+const BASES: RangeInclusive<f64> = 1.0..=1e12;
+
 impl Rope {
     /// The angle per position of each pair of dimensions, in radians: `dimensions / 2` numbers, for a cache of `context`
     /// positions.
@@ -98,36 +102,37 @@ impl Rope {
         (0..dimensions / 2).map(move |i| theta.powf(-2.0 * i as f64 / dimensions as f64))
     }
 
-    pub(super) fn check(&self, path: &Path, head_dim: usize) -> Result<()> {
-        let positive = |name: &str, value: f64| positive(path, name, value);
+    /// `base` is what the base is called.
+    pub(super) fn check(&self, path: &Path, head_dim: usize, base: &str) -> Result<()> {
+        let factor_of = |name: &str, value: f64| within(path, name, value, FACTORS);
         if !(1..=head_dim).contains(&self.dimensions) || !self.dimensions.is_multiple_of(2) {
             let problem = format!("{}; expected an even number of at most {head_dim}, the head size", self.dimensions);
             return Err(ConvertError::setting(path, "rotary dimensions", problem));
         }
-        positive("rope theta", self.theta)?;
+        within(path, base, self.theta, BASES)?;
         let listed = |name: &str, factors: &[f32]| {
             let expected = self.dimensions / 2;
             if factors.len() != expected {
                 let problem = format!("{} factors; expected {expected}, half the rotary dimensions", factors.len());
                 return Err(ConvertError::setting(path, name, problem));
             }
-            factors.iter().try_for_each(|&factor| positive(name, factor.into()))
+            factors.iter().try_for_each(|&factor| factor_of(name, factor.into()))
         };
         match &self.scaling {
             RopeScaling::None => Ok(()),
-            RopeScaling::Linear { factor } => positive("rope scaling factor", *factor),
+            RopeScaling::Linear { factor } => factor_of("factor", *factor),
             &RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_context } => {
-                positive("rope scaling factor", factor)?;
-                positive("low_freq_factor", low_freq_factor)?;
-                positive("high_freq_factor", high_freq_factor)?;
-                positive("original_max_position_embeddings", original_context)?;
-                positive("high_freq_factor - low_freq_factor", high_freq_factor - low_freq_factor)
+                factor_of("factor", factor)?;
+                factor_of("low_freq_factor", low_freq_factor)?;
+                factor_of("high_freq_factor", high_freq_factor)?;
+                within(path, "original_max_position_embeddings", original_context, 1.0..=MAX_CONTEXT as f64)?;
+                factor_of("high_freq_factor - low_freq_factor", high_freq_factor - low_freq_factor)
             }
             RopeScaling::Factors(factors) => listed("rope_freqs.weight", factors),
             RopeScaling::Long { short, long, magnitude, .. } => {
                 listed("short_factor", short)?;
                 listed("long_factor", long)?;
-                positive("attention_factor", *magnitude)
+                factor_of("attention_factor", *magnitude)
             }
         }
     }

@@ -77,8 +77,8 @@ fn settings_that_no_model_has_are_refused_by_name() {
     );
     refused("qwen2", json!({"hidden_act": "relu"}), "activation \"relu\"");
     refused("gemma3", json!({"use_bidirectional_attention": true}), "use_bidirectional_attention");
-    refused("gemma2", json!({"query_pre_attn_scalar": -1.0}), "attention scale");
-    refused("gemma2", json!({"attn_logit_softcapping": 0.0}), "attention softcap");
+    refused("gemma2", json!({"query_pre_attn_scalar": -1.0}), "`query_pre_attn_scalar`: -1.0; expected");
+    refused("gemma2", json!({"attn_logit_softcapping": 0.0}), "`attn_logit_softcapping`: 0.0; expected");
     refused("qwen3", json!({"partial_rotary_factor": 0.5}), "partial rotary");
     refused("phi3", json!({"partial_rotary_factor": 7.0}), "rotary dimensions");
     refused("phi3", json!({"partial_rotary_factor": 0.99}), "rotary dimensions");
@@ -92,6 +92,46 @@ fn settings_that_no_model_has_are_refused_by_name() {
         json!({"architectures": ["LlamaForCausalLM"], "attention_bias": true}),
         "o_proj.bias\" is missing",
     );
+}
+
+/// Numbers that are finite and yet no model's: what is computed with them is not.
+#[test]
+fn numbers_beyond_any_model_are_refused_by_name_with_what_is_expected() {
+    let rope = |scaling: Value| json!({"rope_scaling": scaling});
+    let llama3 = |key: &str, value: f64| {
+        let mut scaling = json!({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 8192});
+        scaling[key] = value.into();
+        json!({"rope_scaling": scaling})
+    };
+    for (name, change, field) in [
+        ("qwen2", json!({"rms_norm_eps": 1e40}), "rms_norm_eps`: 1e40; expected a number from 1e-30 to 0.1"),
+        ("qwen2", json!({"rms_norm_eps": 0.0}), "rms_norm_eps`: 0.0; expected"),
+        ("qwen2", json!({"rms_norm_eps": -1e-6}), "rms_norm_eps`: -1e-6; expected"),
+        ("qwen2", json!({"rms_norm_eps": 1.0}), "rms_norm_eps`: 1.0; expected"),
+        ("qwen2", json!({"rope_theta": 1e308}), "rope_theta`: 1e308; expected a number from 1.0 to 1000000000000.0"),
+        ("qwen2", json!({"rope_theta": 1e-300}), "rope_theta`: 1e-300; expected"),
+        ("qwen2", json!({"rope_theta": 0.5}), "rope_theta`: 0.5; expected"),
+        ("gemma3", json!({"rope_local_base_freq": 1e300}), "rope_local_base_freq`: 1e300; expected"),
+        ("qwen2", rope(json!({"rope_type": "linear", "factor": 1e300})), "factor`: 1e300; expected"),
+        ("qwen2", llama3("factor", 1e-200), "factor`: 1e-200; expected"),
+        ("qwen2", llama3("low_freq_factor", 1e200), "low_freq_factor`: 1e200; expected"),
+        ("qwen2", llama3("high_freq_factor", 1.0), "high_freq_factor - low_freq_factor`: 0.0; expected"),
+        ("gemma2", json!({"query_pre_attn_scalar": 1e300}), "query_pre_attn_scalar`: 1e300; expected"),
+        ("gemma2", json!({"attn_logit_softcapping": 1e300}), "attn_logit_softcapping`: 1e300; expected"),
+        ("gemma2", json!({"final_logit_softcapping": 1e-300}), "final_logit_softcapping`: 1e-300; expected"),
+        ("phi3", json!({"partial_rotary_factor": 1e300}), "rotary dimensions"),
+    ] {
+        refused(name, change, field);
+    }
+    // What models have.
+    for (name, change) in [
+        ("qwen2", json!({"rms_norm_eps": 1e-12, "rope_theta": 1e8})),
+        ("qwen2", rope(json!({"rope_type": "linear", "factor": 64.0}))),
+        ("gemma2", json!({"query_pre_attn_scalar": 4096, "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0})),
+    ] {
+        with(name, change).unwrap();
+    }
 }
 
 #[test]

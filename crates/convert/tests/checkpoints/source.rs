@@ -191,7 +191,7 @@ fn rope_scaling_of_gguf_files() {
     assert_eq!(gguf_rope(listed(&[1.0, 2.5, 8.0])).unwrap(), RopeScaling::Factors(vec![1.0, 2.5, 8.0]));
     assert_eq!(gguf_rope(listed(&[1.0, 1.0, 1.0])).unwrap(), RopeScaling::None);
     contains(&gguf_rope(listed(&[1.0, 2.0])).unwrap_err().to_string(), "2 factors; expected 3");
-    contains(&gguf_rope(listed(&[1.0, 0.0, 2.0])).unwrap_err().to_string(), "expected a positive number");
+    contains(&gguf_rope(listed(&[1.0, 0.0, 2.0])).unwrap_err().to_string(), "`rope_freqs.weight`: 0.0; expected");
 }
 
 #[test]

@@ -1,12 +1,16 @@
 //! What `adapter_config.json` says.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use serde_json::Value;
 
 use crate::error::{ConvertError, Result};
+use crate::source::config::within;
 use crate::source::json::Object;
 
+/// What may be said to scale an adapter; below zero it takes away what it was trained to add.
+const ALPHAS: RangeInclusive<f64> = -1e6..=1e6;
 const CONFIG: &str = "adapter_config.json";
 /// The largest `adapter_config.json`, in bytes.
 const MAX_CONFIG: u64 = 16 << 20;
@@ -82,12 +86,16 @@ impl Settings {
             // A pattern, which the names of the tensors have been through.
             _ => Vec::new(),
         };
+        let alpha = config.required("lora_alpha", config.f64("lora_alpha")?)?;
+        let alphas = patterns(config, "alpha_pattern", Value::as_f64)?;
+        within(config.path(), "lora_alpha", alpha, ALPHAS)?;
+        alphas.iter().try_for_each(|(_, alpha)| within(config.path(), "alpha_pattern", *alpha, ALPHAS))?;
         Ok(Self {
             rank,
-            alpha: config.required("lora_alpha", config.f64("lora_alpha")?)?,
+            alpha,
             stabilized: config.bool("use_rslora")?.unwrap_or(false),
             ranks: patterns(config, "rank_pattern", |v| v.as_u64().filter(|&n| n > 0).map(|n| n as usize))?,
-            alphas: patterns(config, "alpha_pattern", Value::as_f64)?,
+            alphas,
             targets,
         })
     }
