@@ -118,6 +118,8 @@ pub struct Conversion<'s> {
     tokenizer: Option<TokenizerFiles>,
     /// Tokens that no text becomes, since the model has no rows for them.
     unreachable: Vec<String>,
+    /// Bytes that two of the parts hold.
+    stored_twice: Option<u64>,
 }
 
 impl<'s> Conversion<'s> {
@@ -159,6 +161,7 @@ impl<'s> Conversion<'s> {
             let Size { bytes, weights } = cut.size(part)?;
             size = Size { bytes: size.bytes + bytes, weights: size.weights + weights };
         }
+        let stored_twice = cut.stored_twice(&parts)?;
         let tokenizer = source.has_tokenizer().then(|| source.tokenizer()).transpose()?;
         let unreachable = match &tokenizer {
             Some(files) => reach::check(source.path(), &files.json, c.vocab_size)?,
@@ -185,6 +188,7 @@ impl<'s> Conversion<'s> {
             estimate,
             tokenizer,
             unreachable,
+            stored_twice,
         })
     }
 
@@ -221,6 +225,13 @@ impl<'s> Conversion<'s> {
                 "the model also reads other things than text; the part that speaks is converted alone".to_owned(),
             );
         }
+        notes.extend(self.stored_twice.map(|bytes| {
+            format!(
+                "the embedding is the output projection too, and the first and the last part both need it: it is stored twice, \
+                 which takes {:.1} MB more than one package",
+                bytes as f64 / 1e6
+            )
+        }));
         notes
     }
 

@@ -136,6 +136,15 @@ impl Cut<'_> {
         Ok(size)
     }
 
+    /// Bytes of the embedding where it is the output projection too, and other parts than one need it: it is stored in both.
+    pub(crate) fn stored_twice(&self, parts: &[Part]) -> Result<Option<u64>> {
+        let needed = parts.iter().filter(|part| part.embeddings || part.head).count();
+        if !self.source.config().tie_embeddings || needed < 2 {
+            return Ok(None);
+        }
+        Ok(Some(self.recipe.bytes(&self.source.tensor("model.embed_tokens.weight")?)))
+    }
+
     /// Operations of the longest function of a part.
     fn operations(&self, part: &Part) -> Result<usize> {
         let weights = Weights::unwatched(self.recipe);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anemone_convert::source::config::{Layers, RopeScaling};
 use anemone_convert::source::gguf::Gguf;
-use anemone_convert::{Conversion, Options, Source, Watch};
+use anemone_convert::{Conversion, Options, Source, Split, Watch};
 use half::f16;
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde_json::{Value, json};
@@ -258,4 +258,26 @@ fn contexts_beyond_the_models_are_refused() {
     let options = Options { context: Some(129), ..Options::default() };
     let error = Conversion::new(&source, &options).unwrap_err().to_string();
     assert!(error.contains("129; expected 2 to 128, the context that the model was made for"), "{error}");
+}
+
+/// Packages can't share weights, so that parts are larger than one package; by how much is said.
+#[test]
+fn an_embedding_that_two_parts_need_is_told() {
+    for (name, tied) in [("qwen2", true), ("qwen3", false)] {
+        let source = with(name, json!({})).unwrap();
+        assert_eq!(source.config().tie_embeddings, tied);
+        let cost = |split| {
+            let conversion = Conversion::new(&source, &Options { split, ..Options::default() }).unwrap();
+            let told = conversion.notes().into_iter().find(|note| note.contains("stored twice"));
+            (conversion.estimate().weight_bytes, told)
+        };
+        let (one, none) = cost(Split::Auto);
+        assert_eq!(none, None);
+        for count in [2, 3] {
+            let (several, told) = cost(Split::Count(count));
+            let more = format!("takes {:.1} MB more than one package", (several - one) as f64 / 1e6);
+            assert_eq!(several > one, tied);
+            assert!(told.is_some_and(|told| told.contains(&more)) == tied, "{more}");
+        }
+    }
 }
