@@ -158,10 +158,8 @@ impl Config {
         within(path, "attention scale", self.attention_scale, FACTORS)?;
         within(path, "embedding scale", self.embedding_scale, FACTORS)?;
         within(path, "residual scale", self.residual_scale, FACTORS)?;
-        let caps = [
-            ("attn_logit_softcapping", self.attention_softcap),
-            ("final_logit_softcapping", self.logit_softcap),
-        ];
+        let caps =
+            [("attn_logit_softcapping", self.attention_softcap), ("final_logit_softcapping", self.logit_softcap)];
         caps.iter().try_for_each(|(name, cap)| cap.map_or(Ok(()), |cap| within(path, name, cap, FACTORS)))?;
         self.local_rope.iter().try_for_each(|rope| rope.check(path, self.head_dim, "rope_local_base_freq"))?;
         self.rope.check(path, self.head_dim, "rope_theta")

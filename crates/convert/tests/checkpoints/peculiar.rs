@@ -128,7 +128,10 @@ fn numbers_beyond_any_model_are_refused_by_name_with_what_is_expected() {
     for (name, change) in [
         ("qwen2", json!({"rms_norm_eps": 1e-12, "rope_theta": 1e8})),
         ("qwen2", rope(json!({"rope_type": "linear", "factor": 64.0}))),
-        ("gemma2", json!({"query_pre_attn_scalar": 4096, "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0})),
+        (
+            "gemma2",
+            json!({"query_pre_attn_scalar": 4096, "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0}),
+        ),
     ] {
         with(name, change).unwrap();
     }
