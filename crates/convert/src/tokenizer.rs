@@ -82,7 +82,7 @@ pub fn load(path: &Path, json: &str) -> Result<Tokenizer> {
     let wrong = |problem: &dyn std::fmt::Display| {
         ConvertError::tokenizer(path, format!("not a tokenizer.json that can be loaded: {problem}"))
     };
-    let part: Part = serde_json::from_str(json).map_err(|e| wrong(&e))?;
+    let part: Part = serde_json::from_str(json).map_err(|e| wrong(&format!("{e}; copy or download it again")))?;
     if let Some(normalizer) = &part.normalizer {
         character_map::check_all(normalizer).map_err(|problem| wrong(&problem))?;
     }

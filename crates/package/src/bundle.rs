@@ -196,7 +196,10 @@ impl BundleManifest {
         }
         let mut text = String::new();
         file.take(MAX_MANIFEST).read_to_string(&mut text).map_err(io)?;
-        let malformed = |e: serde_json::Error| BundleError::Malformed { path: path.clone(), problem: e.to_string() };
+        let malformed = |e: serde_json::Error| BundleError::Malformed {
+            path: path.clone(),
+            problem: format!("not the JSON that a conversion writes: {e}; convert the model again"),
+        };
         // The version first: a later one may have other fields.
         let version: Version = serde_json::from_str(&text).map_err(malformed)?;
         if version.version > VERSION {

@@ -59,7 +59,7 @@ pub enum ManifestError {
         found: u64,
     },
     /// Not JSON of the right form.
-    #[error("not a package manifest: {0}")]
+    #[error("not a package manifest: {0}; copy or download the package again")]
     Json(#[from] serde_json::Error),
     /// A version that is not read.
     #[error("file format version `{found}`, expected `1.x`; it needs a newer Anemone")]

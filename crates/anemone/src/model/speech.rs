@@ -138,7 +138,11 @@ fn beside(folder: &Path) -> Result<GenerationSettings> {
 
 fn json<T: for<'d> Deserialize<'d>>(path: &Path) -> Result<T> {
     let text = read_text(path, LIMIT)?;
-    serde_json::from_str(&text).map_err(|e| Error::Malformed { path: path.to_owned(), problem: e.to_string() })
+    serde_json::from_str(&text).map_err(|e| {
+        let problem =
+            format!("not the JSON that is expected: {e}; copy or download it again, or convert the model again");
+        Error::Malformed { path: path.to_owned(), problem }
+    })
 }
 
 /// What the model's makers recommend: greedy, unless they say that tokens are drawn or how.

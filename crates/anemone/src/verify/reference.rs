@@ -97,7 +97,7 @@ struct Forward<'s> {
     c: &'s Config,
     context: usize,
     notes: Option<&'s Mutex<Notes>>,
-    /// Looked at before each product.
+    /// Looked at in each product, often.
     stop: &'s AtomicBool,
 }
 
@@ -175,6 +175,9 @@ impl Forward<'_> {
         };
         let mut mixed = vec![0.0; n * c.heads * size];
         mixed.par_chunks_mut(size).enumerate().for_each(|(i, out)| {
+            if self.stop.load(Ordering::Relaxed) {
+                return;
+            }
             let (t, head) = (i / c.heads, i % c.heads);
             let q = row(&q, t, head, c.heads);
             let first = (t + 1).saturating_sub(window);
@@ -236,9 +239,7 @@ impl Forward<'_> {
 
     /// `x · weightᵀ + bias`.
     fn product(&self, x: &[f32], tensor: &str, bias: Option<&[f32]>) -> Result<Vec<f32>, ConvertError> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(ConvertError::Stopped);
-        }
+        let stopped = || self.stop.load(Ordering::Relaxed);
         let weight = self.source.tensor(tensor)?;
         let (rows, k) = (weight.rows(), weight.row_len());
         let n = x.len() / k.max(1);
@@ -247,6 +248,9 @@ impl Forward<'_> {
         columns.par_chunks_mut((ROWS * n).max(1)).enumerate().for_each_init(
             || vec![0.0; ROWS * k],
             |decoded, (i, out)| {
+                if stopped() {
+                    return;
+                }
                 let rows = i * ROWS..(i * ROWS + out.len() / n.max(1));
                 let decoded = &mut decoded[..rows.len() * k];
                 weight.decode_rows(rows.clone(), decoded);
@@ -256,6 +260,9 @@ impl Forward<'_> {
                 }
             },
         );
+        if stopped() {
+            return Err(ConvertError::Stopped);
+        }
         let mut out = vec![0.0; n * rows];
         out.par_chunks_mut(rows.max(1)).enumerate().for_each(|(t, out)| {
             out.iter_mut().enumerate().for_each(|(row, o)| *o = columns[row * n + t]);

@@ -193,7 +193,8 @@ fn post_processor_begins_with_special(path: &Path) -> Result<bool> {
         return Ok(false);
     }
     let bytes = read_bounded(path, MAX_TOKENIZER_JSON)?;
-    let part: Part = serde_json::from_slice(&bytes).map_err(|e| crate::ConvertError::tokenizer(path, e))?;
+    let part: Part = serde_json::from_slice(&bytes)
+        .map_err(|e| crate::ConvertError::tokenizer(path, format!("{e}; copy or download it again")))?;
     Ok(part.post_processor.as_ref().is_some_and(begins_with_special))
 }
 

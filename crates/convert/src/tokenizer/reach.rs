@@ -34,7 +34,8 @@ pub(crate) fn check(path: &Path, json: &str, rows: usize) -> Result<Vec<String>>
         #[serde(default)]
         added_tokens: Vec<Added>,
     }
-    let part: Part = serde_json::from_str(json).map_err(|e| ConvertError::tokenizer(path, e))?;
+    let part: Part = serde_json::from_str(json)
+        .map_err(|e| ConvertError::tokenizer(path, format!("{e}; copy or download it again")))?;
     let added = |id: u64| part.added_tokens.iter().any(|token| token.id == id);
     let ids = part.model.and_then(|model| model.vocab).map_or(Vec::new(), |ids| ids.0);
     if let Some(id) = ids.into_iter().find(|&id| id >= rows as u64 && !added(id)) {
