@@ -38,7 +38,7 @@ impl Course {
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("  {msg} {wide_bar} {percent:>3} % {eta} left");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        let lines = (!stderr().is_terminal()).then(|| Lines { total, due: EVERY });
+        let lines = (!stderr().is_terminal()).then_some(Lines { total, due: EVERY });
         Self { bar, lines, begin: Instant::now() }
     }
 
