@@ -65,6 +65,9 @@ pub(super) fn llama(vocabulary: Vocabulary, quantized: bool) -> Vec<u8> {
     }
     if vocabulary == Vocabulary::Pieces {
         file.tensor("rope_freqs.weight", &[8], F32);
+        // Factors, which must be numbers that divide a frequency.
+        let factors = file.data.len() - 8 * 4;
+        file.data[factors..].as_chunks_mut().0.iter_mut().for_each(|factor| *factor = 1.0_f32.to_le_bytes());
     }
     file.finish()
 }
