@@ -4,8 +4,11 @@ use super::*;
 
 const LOST: &str = "[lost: this message was in a damaged part of the log]";
 
+/// Messages and tokens.
+type All = (Vec<Message>, Vec<u32>);
+
 /// A store with the session `a` of two turns under a system message, and the bytes of its log.
-fn told() -> (TempDir, SessionStore, Vec<u8>, (Vec<Message>, Vec<u32>)) {
+fn told() -> (TempDir, SessionStore, Vec<u8>, All) {
     let (folder, store) = folder();
     let (mut session, _) = store.open("a", model()).unwrap();
     session.set_system(Some("be kind"));
