@@ -114,6 +114,22 @@ impl SessionStore {
         session.keep_from_now(held)
     }
 
+    /// As [`SessionStore::keep`], under the name with the first number behind it that nobody has yet; the name is shortened
+    /// if it has to be. Gives the name.
+    ///
+    /// # Errors
+    /// [`Error::Kept`] when it can't be written; then nothing has changed.
+    pub fn keep_beside<R: Runner>(&self, name: &str, session: &mut Session<R>) -> Result<String> {
+        for number in 2_u64.. {
+            let beside = numbered(name, number);
+            match self.keep(&beside, session) {
+                Err(Error::Kept { source, .. }) if matches!(*source, KeepError::Exists | KeepError::Locked { .. }) => {}
+                kept => return kept.map(|()| beside),
+            }
+        }
+        unreachable!("numbers don't end")
+    }
+
     /// What is kept, by name.
     ///
     /// # Errors
@@ -194,9 +210,20 @@ fn gone_already(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
+/// The most bytes of a name.
+const NAME_LIMIT: usize = 100;
+
+/// A name with a number behind it, of which as much is left as fits.
+fn numbered(name: &str, number: u64) -> String {
+    let number = format!("-{number}");
+    let most = NAME_LIMIT - number.len();
+    let length = name.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|&end| end <= most).last();
+    format!("{}{number}", &name[..length.unwrap_or(0)])
+}
+
 /// A name is one plain path component.
 fn check_name(name: &str) -> Result<(), &'static str> {
-    if name.is_empty() || name.len() > 100 {
+    if name.is_empty() || name.len() > NAME_LIMIT {
         return Err("names have 1 to 100 bytes");
     }
     if name.starts_with(['.', '-']) || name.ends_with(['.', ' ']) {

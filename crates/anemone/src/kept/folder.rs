@@ -24,6 +24,8 @@ pub(crate) struct Held {
     pub(crate) limits: KeepLimits,
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) shelf: Shelf,
+    /// Whether there was no such folder before.
+    is_made: bool,
     _lock: File,
 }
 
@@ -36,9 +38,20 @@ impl Held {
         disk: &Arc<dyn Disk>,
     ) -> Result<Self, KeepError> {
         let failed = |what| move |source| KeepError::Io { what, source };
-        fs::create_dir_all(folder).map_err(failed("created"))?;
+        fs::create_dir_all(root).map_err(failed("created"))?;
+        let is_made = match fs::create_dir(folder) {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+            Err(error) => return Err(failed("created")(error)),
+        };
         let lock = File::options().create(true).truncate(false).write(true).open(folder.join(LOCK));
-        let lock = lock.map_err(failed("locked"))?;
+        let lock = lock.map_err(|source| {
+            if is_made {
+                // Only if it is empty.
+                let _ = fs::remove_dir(folder);
+            }
+            failed("locked")(source)
+        })?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -57,7 +70,22 @@ impl Held {
         }
         let shelf = Self::shelf(folder, limits, disk);
         let (folder, root, disk) = (folder.to_owned(), root.to_owned(), Arc::clone(disk));
-        Ok(Self { folder, root, limits, disk, shelf, _lock: lock })
+        Ok(Self { folder, root, limits, disk, shelf, is_made, _lock: lock })
+    }
+
+    /// Removes the log that could not be begun and, if it was made for that, the folder.
+    pub(crate) fn abandon(self) {
+        let gone = match self.disk.remove(&self.log()) {
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+            Ok(()) => true,
+        };
+        if gone && self.is_made {
+            let removed = fs::remove_file(self.folder.join(OWNER)).or_else(super::gone_already);
+            let removed = removed.and_then(|()| fs::remove_file(self.folder.join(LOCK)));
+            if let Err(error) = removed.and_then(|()| fs::remove_dir(&self.folder)) {
+                tracing::debug!("{}: {error}", self.folder.display());
+            }
+        }
     }
 
     /// The snapshots in a folder.

@@ -51,6 +51,16 @@ pub enum Notice {
         /// How many messages are lost.
         lost: usize,
     },
+    /// Behind the last record of the conversation the log had more than a kill leaves: a damaged end, or another
+    /// conversation's log. None of it is part of the conversation. The file was kept as it was.
+    Behind {
+        /// That file.
+        copy: PathBuf,
+        /// How many bytes these are.
+        bytes: usize,
+        /// Whether another log was found there.
+        another: bool,
+    },
     /// The log was damaged so that nothing of it is left; the conversation begins anew. The damaged file was kept.
     NothingLeft {
         /// That file.
@@ -85,6 +95,13 @@ impl fmt::Display for Notice {
                     lost => format!("{lost} messages are lost, and marked as such"),
                 };
                 write!(f, "the log was damaged: {lost}; the damaged file is {}", copy.display())
+            }
+            Self::Behind { copy, bytes, another } => {
+                let what = match another {
+                    true => "belong to another conversation, and are not part of this one",
+                    false => "are damaged, and what they told is lost",
+                };
+                write!(f, "the last {bytes} bytes of the log {what}; the file as it was is {}", copy.display())
             }
             Self::NothingLeft { copy } => write!(
                 f,

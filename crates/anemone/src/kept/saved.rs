@@ -70,10 +70,13 @@ impl SavedSession {
                     saved.messages.push(Message::assistant(text));
                     saved.unfinished_is_read = true;
                 }
-                saved.problem = reading.damaged.then(|| {
-                    let lost = reading.lost;
-                    format!("{}: the log is damaged: this is what is left, {lost} messages are lost", log.display())
-                });
+                saved.problem = match (reading.damaged, reading.another) {
+                    (true, _) => Some(format!("is damaged: this is what is left, {} messages are lost", reading.lost)),
+                    (false, true) => Some(format!("has another one behind its end, {} bytes", reading.rest)),
+                    (false, false) => (!reading.is_torn)
+                        .then(|| format!("is damaged: its last {} bytes are no records", reading.rest)),
+                }
+                .map(|problem| format!("{}: the log {problem}", log.display()));
                 saved.tokens = reading.content.tokens;
             }
             Err(error) => saved.problem = Some(Error::kept(&log, error).to_string()),

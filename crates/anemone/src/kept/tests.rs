@@ -286,6 +286,20 @@ fn names_cannot_lead_elsewhere() {
 }
 
 #[test]
+fn a_copy_beside_has_a_name_that_fits() {
+    let (_folder, store) = folder();
+    let long = "n".repeat(99);
+    for (name, expected) in [("a".into(), "a-2".into()), (long.clone(), format!("{}-2", &long[1..]))] {
+        let mut session = Session::new(model()).unwrap();
+        assert_eq!(store.keep_beside(&name, &mut session).unwrap(), expected);
+    }
+    let third = store.keep_beside(&long, &mut Session::new(model()).unwrap()).unwrap();
+    assert_eq!(third, format!("{}-3", &long[1..]));
+    let wide = store.keep_beside(&"ü".repeat(50), &mut Session::new(model()).unwrap()).unwrap();
+    assert_eq!(wide, format!("{}-2", "ü".repeat(49)));
+}
+
+#[test]
 fn a_damaged_snapshot_is_passed_over_for_an_older_one() {
     let (_folder, store) = folder();
     let (mut session, _) = store.open("a", model()).unwrap();

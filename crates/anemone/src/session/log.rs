@@ -22,7 +22,7 @@ use super::earlier::{Earlier, head};
 use super::logged::text_of;
 use super::prompt::Entry;
 use crate::disk::Disk;
-use crate::kept::KeepError;
+use crate::kept::{KeepError, Notice};
 use crate::{Error, Result, Tokenizer};
 use change::{Change, Gone, Said};
 use record::{Kind, Records, Writer};
@@ -60,8 +60,12 @@ pub(crate) struct Reading {
     pub(crate) open: Option<(Open, usize)>,
     /// What was before that answer was asked for.
     pub(crate) before: Content,
-    /// Bytes after the last good record, of a log that is not damaged.
+    /// Bytes after the last good record.
     pub(crate) rest: usize,
+    /// Whether these are no more than a kill can have left.
+    pub(crate) is_torn: bool,
+    /// Whether they are, or end with, the log of another session.
+    pub(crate) another: bool,
     /// Whether it was damaged: this is what the good records tell.
     pub(crate) damaged: bool,
     /// How many messages are lost then.
@@ -173,7 +177,11 @@ fn written(source: io::Error) -> KeepError {
 /// Keeps a copy of a damaged log beside it, under a name that nobody has yet.
 pub(crate) fn set_aside(path: &Path) -> Result<PathBuf, KeepError> {
     let aside = aside(path);
-    std::fs::copy(path, &aside).and_then(|_| std::fs::File::open(&aside)?.sync_all()).map_err(written)?;
+    if let Err(error) = std::fs::copy(path, &aside).and_then(|_| std::fs::File::open(&aside)?.sync_all()) {
+        // Half a copy would only take room.
+        let _ = std::fs::remove_file(&aside);
+        return Err(written(error));
+    }
     Ok(aside)
 }
 
@@ -201,6 +209,8 @@ impl Reading {
             open: None,
             before: Content::default(),
             rest: records.rest(),
+            is_torn: records.is_torn(),
+            another: records.another,
             damaged: records.damaged,
             lost: 0,
             is_cut: false,
@@ -229,6 +239,13 @@ impl Reading {
             }
         }
         Ok(reading)
+    }
+
+    /// What there is to say of the bytes, if these are not intact; `copy` is where they are.
+    pub(crate) fn damage(&self, copy: &Path) -> Vec<Notice> {
+        let damaged = self.damaged.then(|| Notice::Damaged { copy: copy.to_owned(), lost: self.lost });
+        let behind = Notice::Behind { copy: copy.to_owned(), bytes: self.rest, another: self.another };
+        damaged.into_iter().chain((!self.is_torn).then_some(behind)).collect()
     }
 
     /// Whether this can be a token, as far as is known.

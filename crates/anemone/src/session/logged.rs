@@ -60,7 +60,6 @@ impl<R: Runner> Session<R> {
             self.keep_from_now(held)?;
             return Ok((self, Reopened { is_new: true, ..Reopened::default() }));
         }
-        let mut notices = Vec::new();
         let reading = match self.read_log(&path) {
             Err(Error::Kept { source, .. }) if matches!(*source, KeepError::Empty | KeepError::NothingLeft) => {
                 let notice = match *source {
@@ -72,16 +71,16 @@ impl<R: Runner> Session<R> {
             }
             reading => reading?,
         };
+        let mut notices = match reading.damaged || !reading.is_torn {
+            true => reading.damage(&set_aside(&path).map_err(fail)?),
+            false if reading.rest > 0 => vec![Notice::Cut { bytes: reading.rest }],
+            false => Vec::new(),
+        };
         if reading.damaged {
-            let copy = set_aside(&path).map_err(fail)?;
-            notices.push(Notice::Damaged { copy, lost: reading.lost });
             notices.extend(self.recall(reading)?);
             let log = Log::renew(&held.disk, &path, &begin(&self.model), self.content()).map_err(fail)?;
             self.transcript.set_log(Some(log));
         } else {
-            if reading.rest > 0 {
-                notices.push(Notice::Cut { bytes: reading.rest });
-            }
             let log = Log::reopen(&held.disk, &path, &reading).map_err(fail)?;
             notices.extend(self.recall(reading)?);
             self.transcript.set_log(Some(log));
@@ -103,10 +102,7 @@ impl<R: Runner> Session<R> {
     pub(crate) fn copy_of(mut self, folder: &Path, shelf: &Shelf) -> Result<(Self, Reopened)> {
         let path = folder.join(LOG);
         let reading = self.read_log(&path)?;
-        let mut notices = Vec::new();
-        if reading.damaged {
-            notices.push(Notice::Damaged { copy: path, lost: reading.lost });
-        }
+        let mut notices = reading.damage(&path);
         notices.extend(self.recall(reading)?);
         let reopened = self.reopened(shelf, notices);
         Ok((self, reopened))
@@ -236,15 +232,24 @@ impl<R: Runner> Session<R> {
 
     /// Begins a log in a folder that has none, and tells it all that there is.
     pub(crate) fn keep_from_now(&mut self, held: Held) -> Result<()> {
-        let fail = |source| Error::kept(&held.log(), source);
-        let mut log = Log::create(&held.disk, &held.log(), &begin(&self.model)).map_err(fail)?;
+        let path = held.log();
+        let was_there = path.exists();
         let (tokens, began) = (self.transcript.tokens(), nanoseconds(self.began));
-        let told = log.change("begun", &self.entries, &self.earlier, tokens, began, None);
-        if let Err(error) = told.and_then(|()| log.sync()) {
-            // A session that could not be kept must not be there.
-            let _ = held.disk.remove(&held.log());
-            return Err(error);
-        }
+        let log = Log::create(&held.disk, &path, &begin(&self.model)).map_err(|source| Error::kept(&path, source));
+        let told = log.and_then(|mut log| {
+            log.change("begun", &self.entries, &self.earlier, tokens, began, None)?;
+            log.sync().map(|()| log)
+        });
+        let log = match told {
+            Ok(log) => log,
+            Err(error) => {
+                // A session that could not be kept must not be there.
+                if !was_there {
+                    held.abandon();
+                }
+                return Err(error);
+            }
+        };
         self.transcript.set_log(Some(log));
         self.kept = Some(Kept { held, snapshot_at: 0, trouble: None });
         Ok(())

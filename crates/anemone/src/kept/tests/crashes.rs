@@ -84,6 +84,7 @@ fn after_any_one_failure_the_session_goes_on_and_the_log_catches_up() {
             Ok((session, _)) => session,
             Err(error) => {
                 assert!(matches!(kept(error), KeepError::Io { what: "written", .. }));
+                assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "operation {at}");
                 SessionStore::new(folder.path(), LIMITS).open("a", model()).unwrap().0
             }
         };
@@ -98,6 +99,27 @@ fn after_any_one_failure_the_session_goes_on_and_the_log_catches_up() {
         drop(session);
         let (session, _) = SessionStore::new(folder.path(), LIMITS).open("a", model()).unwrap();
         assert_eq!(all(&session), before, "operation {at}");
+    }
+}
+
+#[test]
+fn of_a_session_that_could_not_begin_nothing_is_there() {
+    for at in 0.. {
+        let folder = tempfile::tempdir().unwrap();
+        let mut session = Session::new(model()).unwrap();
+        say(&mut session, "hi");
+        let store = SessionStore::on(Arc::new(Faulty::at(at, false)), folder.path(), LIMITS);
+        if store.keep("a", &mut session).is_ok() {
+            assert!(at > 5, "{at}");
+            break;
+        }
+        assert_eq!((fs::read_dir(folder.path()).unwrap().count(), session.folder()), (0, None), "operation {at}");
+        // A folder that was there stays, without a log.
+        fs::create_dir(folder.path().join("b")).unwrap();
+        let store = SessionStore::on(Arc::new(Faulty::at(at, false)), folder.path(), LIMITS);
+        store.keep("b", &mut session).unwrap_err();
+        assert!(folder.path().join("b").is_dir() && !folder.path().join("b").join(LOG).exists(), "operation {at}");
+        store.keep("b", &mut session).unwrap();
     }
 }
 

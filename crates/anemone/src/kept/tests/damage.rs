@@ -66,6 +66,93 @@ fn a_log_damaged_anywhere_opens_with_what_is_left() {
     assert!(complete > starts[1] / 3, "{complete}");
 }
 
+/// The log of another session, with more records than that of [`told`] or fewer.
+fn another(turns: usize) -> Vec<u8> {
+    let (_folder, store) = folder();
+    let (mut session, _) = store.open("a", shared(chatml(&["one", "two", "three", "four"]))).unwrap();
+    (0..turns).for_each(|turn| drop(say(&mut session, &format!("other {turn}"))));
+    drop(session);
+    fs::read(log(&store)).unwrap()
+}
+
+#[test]
+fn two_logs_in_one_are_not_one_conversation() {
+    let (_folder, store, bytes, whole) = told();
+    for (turns, hurt) in [(4, None), (0, None), (1, None), (4, Some(3)), (4, Some(30)), (1, Some(3)), (1, Some(30))] {
+        let mut other = another(turns);
+        // The second header or its first record.
+        if let Some(at) = hurt {
+            other[at] ^= 1;
+        }
+        let both = [&bytes[..], &other].concat();
+        fs::write(log(&store), &both).unwrap();
+        assert!(store.look("a").unwrap().problem.unwrap().contains("another"), "{turns} {hurt:?}");
+        assert!(matches!(store.copy("a", model()).unwrap().1.notices[0], Notice::Behind { another: true, .. }));
+        let (mut session, opened) = store.open("a", model()).unwrap();
+        assert_eq!(all(&session), whole, "{turns} {hurt:?}");
+        let [Notice::Behind { copy, bytes, another: true }, Notice::Replay { .. }] = &opened.notices[..] else {
+            panic!("{turns} {hurt:?}: {:?}", opened.notices)
+        };
+        assert_eq!((fs::read(copy).unwrap(), *bytes), (both, other.len()));
+        say(&mut session, "and");
+        let now = all(&session);
+        drop(session);
+        let (session, opened) = store.open("a", model()).unwrap();
+        assert_eq!((all(&session), opened.notices.len()), (now, 1));
+    }
+    // Where the first one is damaged too, what is left of it alone is recovered.
+    let mut both = [&bytes[..], &another(4)].concat();
+    both[records(&bytes)[1] + 20] ^= 1;
+    fs::write(log(&store), &both).unwrap();
+    let (session, opened) = store.open("a", model()).unwrap();
+    assert!(
+        matches!(opened.notices[..2], [Notice::Damaged { .. }, Notice::Behind { another: true, .. }]),
+        "{opened:?}"
+    );
+    assert!(messages(&session).iter().all(|message| message.content == LOST || whole.0.contains(message)));
+    drop(session);
+    // And where nothing is left of it, it is the second one that is.
+    fs::write(log(&store), [&[7; 200], &another(1)[..]].concat()).unwrap();
+    let (session, opened) = store.open("a", model()).unwrap();
+    assert!(matches!(opened.notices[0], Notice::Damaged { lost: 0, .. }), "{opened:?}");
+    assert_eq!(messages(&session)[0].content, "other 0");
+}
+
+#[test]
+fn what_a_kill_does_not_explain_is_kept_before_it_is_cut() {
+    let (_folder, store, bytes, _) = told();
+    let last = *records(&bytes).last().unwrap();
+    let mut cases: Vec<Vec<u8>> = (last..bytes.len())
+        .map(|at| {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1;
+            flipped
+        })
+        .collect();
+    let mut zeroed = bytes.clone();
+    zeroed[bytes.len() / 2..].fill(0);
+    cases.extend([zeroed, [&bytes[..], &[0; 5]].concat(), [&bytes[..], b"and some text behind it"].concat()]);
+    for damaged in cases {
+        fs::write(log(&store), &damaged).unwrap();
+        assert!(store.look("a").unwrap().problem.unwrap().contains("damaged"));
+        let (session, opened) = store.open("a", model()).unwrap();
+        let Notice::Behind { copy, another: false, .. } = &opened.notices[0] else { panic!("{:?}", opened.notices) };
+        assert_eq!(fs::read(copy).unwrap(), damaged);
+        drop(session);
+        let (_session, opened) = store.open("a", model()).unwrap();
+        assert!(!opened.notices.iter().any(|notice| matches!(notice, Notice::Behind { .. })), "{opened:?}");
+    }
+    // What it does explain is not.
+    let before = fs::read_dir(store.root().join("a")).unwrap().count();
+    for length in last + 1..bytes.len() {
+        fs::write(log(&store), &bytes[..length]).unwrap();
+        assert!(store.look("a").unwrap().problem.is_none());
+        let (_session, opened) = store.open("a", model()).unwrap();
+        assert_eq!(opened.notices[0], Notice::Cut { bytes: length - last });
+    }
+    assert_eq!(fs::read_dir(store.root().join("a")).unwrap().count(), before);
+}
+
 #[test]
 fn whose_the_tokens_are_is_not_guessed() {
     let (_folder, store, mut bytes, (messages, _)) = told();

@@ -55,6 +55,15 @@ pub(super) struct Records {
     pub(super) end: usize,
     /// Whether something in between, or the beginning, was damaged.
     pub(super) damaged: bool,
+    /// Whether another log begins behind them.
+    pub(super) another: bool,
+}
+
+/// What comes next in a damaged log.
+enum Found {
+    Record(Place),
+    /// The beginning of another log, or a record of one.
+    Another,
 }
 
 struct Place {
@@ -100,14 +109,20 @@ impl Records {
         }
         // A killed process leaves half a record at most, and nothing after it.
         let whole = places.len() as u32;
-        let (mut from, mut least) = (if headed || whole > 0 { end + 1 } else { 0 }, Some(whole));
+        let (mut from, mut least) = (if headed || whole > 0 { end } else { 0 }, Some(whole));
         // Bytes that look like records cost the time of checking them.
         let mut budget = 4 * bytes.len();
-        while let Some(number) = least
-            && let Some(place) = search(&bytes, from, number, &mut budget)
+        let mut another = false;
+        while let Some(number) = least.filter(|_| !another)
+            && let Some(found) = search(&bytes, from, number, !places.is_empty(), &mut budget)
         {
-            (from, least) = (place.payload.end + 4, place.number.checked_add(1));
-            places.push(place);
+            match found {
+                Found::Record(place) => {
+                    (from, least) = (place.payload.end + 4, place.number.checked_add(1));
+                    places.push(place);
+                }
+                Found::Another => another = true,
+            }
         }
         if places.is_empty() {
             let begun = bytes.iter().zip(MAGIC).all(|(a, b)| a == b);
@@ -115,7 +130,7 @@ impl Records {
             return Err(if is_ours { KeepError::NothingLeft } else { KeepError::NotALog });
         }
         let damaged = !headed || places.len() as u32 > whole || budget == 0;
-        Ok(Self { bytes, places, whole, end, damaged })
+        Ok(Self { bytes, places, whole, end, damaged, another })
     }
 
     /// The records, in order.
@@ -128,9 +143,22 @@ impl Records {
         })
     }
 
-    /// Bytes behind the records that follow on each other from the beginning.
+    /// Bytes behind the last record.
     pub(super) fn rest(&self) -> usize {
-        self.bytes.len() - self.end
+        self.tail().0.len()
+    }
+
+    /// Whether these are no more than a kill can have left.
+    pub(super) fn is_torn(&self) -> bool {
+        let (tail, number) = self.tail();
+        !self.another && is_torn(tail, number)
+    }
+
+    /// What is behind the last record, and the number that the next one would have.
+    fn tail(&self) -> (&[u8], u32) {
+        let last = self.places.last().map(|last| (last.payload.end + 4, last.number.saturating_add(1)));
+        let (end, number) = last.unwrap_or((self.end, 0));
+        (&self.bytes[end..], number)
     }
 
     /// How many records follow on each other from the beginning.
@@ -179,16 +207,21 @@ fn record(bytes: &[u8], at: usize, number: u32) -> Option<(Kind, std::ops::Range
     (crc32fast::hash(&bytes[at..payload.end]) == word(bytes, payload.end)).then_some((kind, payload))
 }
 
-/// The first whole record with at least this number that begins at `start` or later. What looks like one and is none costs
-/// its length of the budget.
-fn search(bytes: &[u8], start: usize, number: u32, budget: &mut usize) -> Option<Place> {
+/// The first whole record that begins at `start` or later; one with a lower number than this is another log's. Where
+/// records came before, so is what follows on a second header. What looks like a record and is none costs its length of
+/// the budget.
+fn search(bytes: &[u8], start: usize, number: u32, is_begun: bool, budget: &mut usize) -> Option<Found> {
     for at in start..bytes.len().saturating_sub(FRAME) {
+        if is_begun && bytes[at..].strip_prefix(MAGIC).is_some_and(|rest| rest.starts_with(&VERSION.to_le_bytes())) {
+            return Some(Found::Another);
+        }
         let (length, found) = (word(bytes, at) as usize, word(bytes, at + 4));
-        if found < number || Kind::of(bytes[at + 8]).is_none() || length > bytes.len() - at {
+        if Kind::of(bytes[at + 8]).is_none() || length > bytes.len() - at {
             continue;
         }
         if let Some((kind, payload)) = record(bytes, at, found) {
-            return Some(Place { kind, number: found, payload });
+            let place = Place { kind, number: found, payload };
+            return Some(if found < number { Found::Another } else { Found::Record(place) });
         }
         *budget = budget.saturating_sub(length);
         if *budget == 0 {
@@ -196,6 +229,24 @@ fn search(bytes: &[u8], start: usize, number: u32, budget: &mut usize) -> Option
         }
     }
     None
+}
+
+/// Whether these bytes can be the beginning, and no more, of the record with this number.
+fn is_torn(tail: &[u8], number: u32) -> bool {
+    let is_number = tail.iter().skip(4).zip(number.to_le_bytes()).all(|(&a, b)| a == b);
+    if tail.len() < FRAME || !is_number {
+        return is_number;
+    }
+    let length = word(tail, 0) as usize;
+    if Kind::of(tail[8]).is_none() || length > PAYLOAD_LIMIT || length + FRAME + 4 <= tail.len() {
+        return false;
+    }
+    // A whole record of which the length alone is wrong.
+    let Some(end) = tail.len().checked_sub(4).filter(|&end| end >= FRAME) else { return true };
+    let mut sum = crc32fast::Hasher::new();
+    sum.update(&((end - FRAME) as u32).to_le_bytes());
+    sum.update(&tail[4..end]);
+    sum.finalize() != word(tail, end)
 }
 
 /// Puts a record at the end of `buffer`.
@@ -326,7 +377,7 @@ mod tests {
             std::fs::write(&path, &whole[..length]).unwrap();
             let records = Records::read(&path).unwrap();
             let found = payloads(&records);
-            assert!(!records.damaged && THREE.iter().zip(&found).all(|(a, b)| a == b), "{length}");
+            assert!(!records.damaged && records.is_torn() && THREE.iter().zip(&found).all(|(a, b)| a == b), "{length}");
             seen.insert(records.count());
             let (end, count) = (records.end as u64, records.count());
             Writer::open(&disk::real(), &path, end, count).unwrap().append(Kind::Tokens, b"more").unwrap();
@@ -385,6 +436,8 @@ mod tests {
             // In the last record it can't be told from a torn one.
             let last = whole.len() - FRAME - 5 - 4;
             assert_eq!(records.damaged, at < last, "byte {at}");
+            // But it is more than a kill leaves.
+            assert_eq!(records.is_torn(), at < last, "byte {at}");
             // Of the header nothing depends; of the records one is lost, and what comes after it is there.
             let numbers: Vec<u32> = records.iter().map(|record| record.number).collect();
             let lost = [27, 43, 56, whole.len()].iter().position(|&end| at >= 12 && at < end).map(|n| n as u32);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anemone::{Error, KeepError, Model, Reopened, SessionStore};
+use anemone::{Model, Reopened, SessionStore};
 use anemone_cli::units::counted;
 use anyhow::Result;
 
@@ -91,15 +91,7 @@ impl Kept {
 
     /// Keeps a copy under a name that nobody has yet, which is given.
     fn set_aside(&self, name: &str, session: &Conversation) -> anemone::Result<String> {
-        let mut copy = session.fork()?;
-        for number in 2.. {
-            let other = format!("{name}-{number}");
-            match self.store.keep(&other, &mut copy) {
-                Err(Error::Kept { source, .. }) if matches!(*source, KeepError::Exists | KeepError::Locked { .. }) => {}
-                kept => return kept.map(|()| other),
-            }
-        }
-        unreachable!("numbers don't end")
+        self.store.keep_beside(name, &mut session.fork()?)
     }
 }
 
