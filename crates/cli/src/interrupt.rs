@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
@@ -15,14 +16,22 @@ static STOP: Mutex<Option<Stop>> = Mutex::new(None);
 /// Whether a Ctrl-C has come that what goes on has not answered yet.
 static PENDING: AtomicBool = AtomicBool::new(false);
 
+/// So long after the first, another Ctrl-C is taken for the same: what goes on has time to clean up.
+const SAME: Duration = Duration::from_millis(700);
+
 /// Begins to listen, once.
 pub(crate) fn listen() -> Result<()> {
-    ctrlc::set_handler(|| {
+    let mut first: Option<Instant> = None;
+    ctrlc::set_handler(move || {
         let stop = STOP.lock().unwrap_or_else(PoisonError::into_inner);
         match stop.as_ref() {
-            // The second one ends what the first could not stop. Whatever is being written has a name of its own until
-            // it is complete.
-            Some(stop) if !PENDING.swap(true, Ordering::SeqCst) => stop(),
+            Some(stop) if !PENDING.swap(true, Ordering::SeqCst) => {
+                first = Some(Instant::now());
+                stop();
+            }
+            Some(_) if first.is_some_and(|first| first.elapsed() < SAME) => {}
+            // A later one ends what the first could not stop. Whatever is being written has a name of its own until it is
+            // complete.
             _ => std::process::exit(INTERRUPTED.into()),
         }
     })

@@ -93,7 +93,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         terminal::note(&format!("{name}, context {context} tokens. /help shows the commands, Ctrl-D ends."));
     }
     let (kept, mut session) = Kept::open(arguments.session.as_deref(), model)?;
-    if system.is_some() {
+    if let Some(text) = &system {
+        let first = session.messages().next();
+        if first.is_some_and(|first| first.role != "system" || first.content != *text) {
+            terminal::note(
+                "(--system is not what this conversation had; it is from now on, and all that follows it is read again with \
+                 the next message)",
+            );
+        }
         session.set_system(system.as_deref());
     }
     let margin = arguments.room.margin(session.context()).map_err(Usage)?;
@@ -173,8 +180,10 @@ impl Chat {
             },
             Command::Retry => {
                 let turns = self.stats.turns();
+                let before = self.session.messages().last().cloned();
                 self.turn(|session, request, events| session.regenerate(request, events))?;
-                if self.stats.turns() > turns && self.generation.temperature == 0.0 && !self.as_json {
+                let same = self.session.messages().last() == before.as_ref();
+                if self.stats.turns() > turns && same && self.generation.temperature == 0.0 && !self.as_json {
                     terminal::note("(the same as before: at temperature 0 nothing is drawn; try --temperature 0.7)");
                 }
             }

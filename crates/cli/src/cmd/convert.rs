@@ -151,7 +151,9 @@ fn run_with(arguments: &Arguments, watch: &Watch) -> Result<()> {
     };
     let Some(output) = &arguments.output else {
         let options = arguments.options.options();
-        return plan::show(&source, &Conversion::new(&source, &options)?, &options, arguments.json);
+        plan::show(&source, &Conversion::new(&source, &options)?, &options, arguments.json)?;
+        // Nobody asked for the plan's end who has stopped it.
+        return if watch.stop.load(Ordering::SeqCst) { Err(Interrupted.into()) } else { Ok(()) };
     };
     let text = arguments.calibrate.as_deref();
     convert(&source, output, &arguments.options, text, watch, Use::Any)?;
@@ -252,7 +254,7 @@ fn forget(mut digests: Vec<String>, folder: &Path) {
 fn calibration_text(source: &Source, options: &Options, given: Option<&Path>) -> Result<Option<String>> {
     match given {
         Some(path) if options.text() >= Text::Useful => {
-            Ok(Some(std::fs::read_to_string(path).with_context(|| format!("--calibrate {}", path.display()))?))
+            Ok(Some(read_text(path).with_context(|| format!("--calibrate {}", path.display()))?))
         }
         Some(_) => bail!(
             "--calibrate: {} is the same for every text; palettes (lut4, lut6, lut8) and int4 are made for one",
@@ -260,6 +262,21 @@ fn calibration_text(source: &Source, options: &Options, given: Option<&Path>) ->
         ),
         None => Ok((options.text() == Text::Needed && source.has_tokenizer()).then(|| TEXT.to_owned())),
     }
+}
+
+/// More of a text than this is not looked at.
+const MOST_TEXT: u64 = 16 << 20;
+
+/// The text of a plain file: of another kind, reading might never end.
+fn read_text(path: &Path) -> Result<String> {
+    let length = std::fs::metadata(path)?;
+    if !length.is_file() {
+        bail!("it is no plain file; expected one with a text in UTF-8, of some pages");
+    }
+    if length.len() > MOST_TEXT {
+        bail!("it has {}; expected at most {}: some pages do", units::bytes(length.len()), units::bytes(MOST_TEXT));
+    }
+    std::fs::read_to_string(path).map_err(Into::into)
 }
 
 /// What became of the weights: one line for each form, then the least faithful matrices.

@@ -189,7 +189,11 @@ fn problems(arguments: &Arguments, logits: &Agreement, strict: &[StrictReport]) 
     let mut problems = Vec::new();
     let mut check = |what: &str, a: &Agreement, top1: f64, divergence: f64| {
         if a.top1() < top1 {
-            problems.push(format!("{what}: {:.4} of the best tokens agree, {top1} are asked for", a.top1()));
+            problems.push(format!(
+                "{what}: {:.4} of the best tokens agree, {top1} are asked for (--min-top1; docs/quality.md has what each \
+                 form of weights reaches)",
+                a.top1()
+            ));
         }
         if a.mean_divergence.is_nan() || a.mean_divergence > divergence {
             problems.push(format!(

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::support::{Folder, anemone};
+use super::support::{Folder, anemone, tiny_checkpoint};
 
 fn tiny() -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../goldens/tiny/model");
@@ -34,6 +34,20 @@ fn errors_are_explained() {
     for arguments in [&["explain", "--json", "-14"][..], &["explain", "-14", "--json"]] {
         assert_eq!(json(&anemone(arguments).ok())["entries"][0]["name"], "minus-14");
     }
+}
+
+#[test]
+fn weights_in_blocks_are_not_placed_on_the_neural_engine() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = tiny_checkpoint(folder.path());
+    let placed = |weights: &str| {
+        let out = folder.path().join(weights);
+        let convert = ["convert", source.to_str().unwrap(), "-o", out.to_str().unwrap(), "--weights", weights];
+        anemone(convert).ok();
+        anemone(["placement", out.to_str().unwrap()]).ok()
+    };
+    assert!(placed("int4").contains("a scale for each block"), "int4");
+    assert!(!placed("f16").contains("its weights"), "f16");
 }
 
 #[test]

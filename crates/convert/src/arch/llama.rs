@@ -26,7 +26,11 @@ pub(super) static LLAMA: Family = Family {
         sliding_window: None,
         tie_embeddings: false,
     },
-    read_folder: |_, _| Ok(()),
+    // Some that were cut from Mistral's still name one, which Hugging Face's Llama does not look at.
+    read_folder: |config, _| {
+        config.sliding_window = None;
+        Ok(())
+    },
     read_gguf: |_, _| Ok(()),
     tensors,
 };

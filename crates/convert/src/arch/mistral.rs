@@ -15,5 +15,6 @@ pub(super) static MISTRAL: Family = Family {
     fused: &[],
     defaults: Defaults { kv_heads: Some(8), context_length: 131072, sliding_window: Some(4096), ..LLAMA.defaults },
     tensors,
+    read_folder: |_, _| Ok(()),
     ..LLAMA
 };

@@ -22,5 +22,6 @@ pub(super) static PHI3: Family = Family {
         Fused { gguf: "ffn_up", name: "mlp.gate_up_proj", parts: &["mlp.gate_proj", "mlp.up_proj"] },
     ],
     defaults: Defaults { norm_eps: 1e-5, context_length: 4096, ..LLAMA.defaults },
+    read_folder: |_, _| Ok(()),
     ..LLAMA
 };

@@ -1,6 +1,8 @@
 //! `blocks-of-weights`: scales that the Neural Engine takes.
 
-use super::look::{Subject, extents};
+use anemone_mil::Operation;
+
+use super::look::{Look, Subject, extents};
 use super::{Found, Grades, Rule, Severity};
 
 pub(super) static RULE: Rule = Rule {
@@ -18,14 +20,17 @@ pub(super) static RULE: Rule = Rule {
 fn check(subject: &Subject<'_>, found: &mut Found<'_>) {
     for look in &subject.functions {
         for (i, op) in look.function.body.ops.iter().enumerate() {
-            if op.name_of_kind != "constexpr_blockwise_shift_scale" {
-                continue;
-            }
-            let Some(scales) = look.operand_shape(op, "scale") else { continue };
-            // The first axis is that of outputs, of linear layers and of convolutions.
-            if scales.iter().skip(1).any(|&n| n > 1) {
+            if let Some(scales) = in_blocks(look, op) {
                 found.add(look.at(i), format!("its scales are {}", extents(&scales)));
             }
         }
     }
+}
+
+/// The extents of the scales of weights in blocks, if an operation makes such.
+pub(super) fn in_blocks(look: &Look<'_>, op: &Operation) -> Option<Vec<usize>> {
+    let scales =
+        (op.name_of_kind == "constexpr_blockwise_shift_scale").then(|| look.operand_shape(op, "scale")).flatten()?;
+    // The first axis is that of outputs, of linear layers and of convolutions.
+    scales.iter().skip(1).any(|&n| n > 1).then_some(scales)
 }

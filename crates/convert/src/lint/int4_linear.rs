@@ -1,8 +1,9 @@
 //! `int4-linear`: linear 4-bit weights.
 
+use anemone_mil::Operation;
 use anemone_mil::types::DType;
 
-use super::look::Subject;
+use super::look::{Look, Subject};
 use super::{Found, Grades, Rule, Severity};
 
 pub(super) static RULE: Rule = Rule {
@@ -20,18 +21,23 @@ pub(super) static RULE: Rule = Rule {
 fn check(subject: &Subject<'_>, found: &mut Found<'_>) {
     for look in &subject.functions {
         for (i, op) in look.function.body.ops.iter().enumerate() {
-            let param = match op.name_of_kind.as_str() {
-                "constexpr_blockwise_shift_scale" => "data",
-                "constexpr_affine_dequantize" => "quantized_data",
-                _ => continue,
-            };
-            let dtype = match look.operand(op, param) {
-                Some(id) => look.ty(id).map(|ty| ty.dtype),
-                None => look.constant(op, param).map(|c| c.ty.dtype),
-            };
-            if let Some(dtype) = dtype.filter(|dtype| matches!(dtype, DType::I4 | DType::U4)) {
+            if let Some(dtype) = of_four_bits(look, op) {
                 found.add(look.at(i), format!("its data are {dtype}"));
             }
         }
     }
+}
+
+/// The type of the data of linear weights of 4 bits, if an operation makes such.
+pub(super) fn of_four_bits(look: &Look<'_>, op: &Operation) -> Option<DType> {
+    let param = match op.name_of_kind.as_str() {
+        "constexpr_blockwise_shift_scale" => "data",
+        "constexpr_affine_dequantize" => "quantized_data",
+        _ => return None,
+    };
+    let dtype = match look.operand(op, param) {
+        Some(id) => look.ty(id).map(|ty| ty.dtype),
+        None => look.constant(op, param).map(|c| c.ty.dtype),
+    };
+    dtype.filter(|dtype| matches!(dtype, DType::I4 | DType::U4))
 }

@@ -7,6 +7,8 @@ use anemone_mil::types::{DType, Dim, TensorType};
 use anemone_mil::{Kind, Operation};
 use serde::Serialize;
 
+use super::blocks_of_weights::in_blocks;
+use super::int4_linear::of_four_bits;
 use super::look::{Look, extents, operands};
 use super::target::Os;
 
@@ -98,8 +100,19 @@ fn obstacle(look: &Look<'_>, op: &Operation, _os: Os) -> Option<String> {
     if kind == "gather" && look.operand(op, "indices").is_some_and(|id| !look.is_fixed(id)) {
         return Some("it looks rows up by numbers that only a run knows".to_owned());
     }
+    if let Some(reason) = operands(op).find_map(|id| weights(look, look.maker(id)?.1)) {
+        return Some(reason);
+    }
     let results = op.outputs.iter().filter_map(|&id| look.ty(id));
     results.map(|ty| (true, ty)).chain(operands(op).filter_map(|id| Some((false, look.ty(id)?)))).find_map(misfit)
+}
+
+/// What keeps an operation from the Neural Engine that takes what `maker` makes of stored weights.
+fn weights(look: &Look<'_>, maker: &Operation) -> Option<String> {
+    if let Some(scales) = in_blocks(look, maker) {
+        return Some(format!("its weights have a scale for each block ({}), not for each row", extents(&scales)));
+    }
+    of_four_bits(look, maker).map(|dtype| format!("its weights are {dtype}, and no palette"))
 }
 
 /// What is wrong with a result (`true`) or an operand.

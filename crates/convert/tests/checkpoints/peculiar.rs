@@ -54,6 +54,9 @@ fn layers_with_windows() {
     assert_eq!(windows("qwen3", json!({"sliding_window": 8})), [all, all]);
     assert_eq!(windows("phi3", json!({})), [near]);
     assert_eq!(windows("phi3", json!({"sliding_window": null})), [all]);
+    // Hugging Face's Llama does not look at it.
+    assert_eq!(windows("llama", json!({"sliding_window": 8}))[0], all);
+    assert_eq!(windows("mistral", json!({"sliding_window": 8}))[0], near);
     let smollm = json!({"use_sliding_window": true, "sliding_window": 8});
     assert_eq!(windows("smollm3", smollm), [all, all, all, near]);
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anemone::{Model, Reopened, SessionStore};
-use anemone_cli::units::counted;
+use anemone_cli::units::{count, counted};
 use anyhow::Result;
 
 use crate::answer::Conversation;
@@ -108,7 +108,7 @@ fn tell(name: &str, reopened: &Reopened) {
     } else {
         let Reopened { messages, tokens, position, .. } = reopened;
         let (messages, tokens) = (counted(*messages, "message"), counted(*tokens, "token"));
-        terminal::note(&format!("{name}: {messages}, {tokens}, {position} of them in the cache."));
+        terminal::note(&format!("{name}: {messages}, {tokens}, {} of them in the cache.", count(*position as u64)));
     }
     reopened.notices.iter().for_each(|notice| terminal::note(&terminal::printable(&format!("({notice})"))));
 }
