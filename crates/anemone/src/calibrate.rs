@@ -1,10 +1,12 @@
 //! What the layers of a model read on a text, for conversions that make the most of few bits.
 
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anemone_convert::{Calibration, ConvertError, Source};
 
 use crate::error::Error;
+use crate::files;
 use crate::tokenizer::Tokenizer;
 use crate::verify;
 
@@ -13,6 +15,17 @@ pub const TEXT: &str = include_str!("calibrate/text.txt");
 
 /// Tokens that are read at most: what they need of memory and time grows with them.
 pub const MOST_TOKENS: usize = 2048;
+
+/// More bytes of a text than this are not read: its first tokens alone count.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// The text of a file to calibrate with.
+///
+/// # Errors
+/// If it cannot be read, is not a regular file (of which reading might never end), is no UTF-8, or has more than 16 MiB.
+pub fn read_text(path: &Path) -> Result<String, Error> {
+    files::read_text(path, MOST_BYTES)
+}
 
 /// Runs the model on the beginning of `text`, by the plain formulas in single floats. Nothing is left to chance.
 /// `read` is told how many layers have read it.

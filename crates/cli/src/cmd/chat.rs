@@ -101,7 +101,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                  the next message)",
             );
         }
-        session.set_system(system.as_deref());
+        session.set_system(Some(text));
     }
     let margin = arguments.room.margin(session.context()).map_err(Usage)?;
     session.set_overflow(arguments.room.overflow.into(), margin);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use anemone::calibrate::{TEXT, calibrate};
+use anemone::calibrate::{TEXT, calibrate, read_text};
 use anemone_cli::acquire::{Terminal, by_id};
 use anemone_cli::home::{Home, package_digests};
 use anemone_cli::{numbers, units};
@@ -253,30 +253,13 @@ fn forget(mut digests: Vec<String>, folder: &Path) {
 /// The text to calibrate with, if there is a use for one.
 fn calibration_text(source: &Source, options: &Options, given: Option<&Path>) -> Result<Option<String>> {
     match given {
-        Some(path) if options.text() >= Text::Useful => {
-            Ok(Some(read_text(path).with_context(|| format!("--calibrate {}", path.display()))?))
-        }
+        Some(path) if options.text() >= Text::Useful => Ok(Some(read_text(path).context("--calibrate")?)),
         Some(_) => bail!(
             "--calibrate: {} is the same for every text; palettes (lut4, lut6, lut8) and int4 are made for one",
             options.weights_name()
         ),
         None => Ok((options.text() == Text::Needed && source.has_tokenizer()).then(|| TEXT.to_owned())),
     }
-}
-
-/// More of a text than this is not looked at.
-const MOST_TEXT: u64 = 16 << 20;
-
-/// The text of a plain file: of another kind, reading might never end.
-fn read_text(path: &Path) -> Result<String> {
-    let length = std::fs::metadata(path)?;
-    if !length.is_file() {
-        bail!("it is no plain file; expected one with a text in UTF-8, of some pages");
-    }
-    if length.len() > MOST_TEXT {
-        bail!("it has {}; expected at most {}: some pages do", units::bytes(length.len()), units::bytes(MOST_TEXT));
-    }
-    std::fs::read_to_string(path).map_err(Into::into)
 }
 
 /// What became of the weights: one line for each form, then the least faithful matrices.

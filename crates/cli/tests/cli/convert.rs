@@ -247,13 +247,13 @@ fn an_adapter_is_merged_and_told_of() {
 
 #[cfg(unix)]
 #[test]
-fn a_text_that_is_no_plain_file_is_refused_before_it_is_read() {
+fn a_text_that_is_no_regular_file_is_refused_before_it_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let source = tiny_checkpoint(folder.path());
     let (source, out) = (source.to_str().unwrap(), folder.path().join("out"));
     for text in ["/dev/zero", folder.path().to_str().unwrap()] {
         let convert = ["convert", source, "-o", out.to_str().unwrap(), "--weights", "int4", "--calibrate", text];
-        anemone(convert).fails(1, &["--calibrate", text, "no plain file"]);
+        anemone(convert).fails(1, &["--calibrate", text, "not a regular file"]);
     }
     assert!(!out.exists());
 }
