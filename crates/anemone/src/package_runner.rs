@@ -91,8 +91,8 @@ pub(crate) enum FeedError {
     Token { token: u32, vocabulary: usize },
     #[error("the room for logits is for {found}; expected {vocabulary}")]
     Room { found: usize, vocabulary: usize },
-    #[error("function `{function}`: {source}")]
-    Run { function: String, source: RunError },
+    #[error("{place}: {source}")]
+    Run { place: String, source: RunError },
 }
 
 /// Refuses what no runner can be fed.
@@ -124,11 +124,11 @@ impl PackageRunner {
     }
 
     /// Of a runner that was opened with [`ModelOptions::strict_fp16`]: the operations that made infinities or NaN of finite
-    /// operands since the last time, a line each.
+    /// operands since the last time, a line each, with the part whose they are of a model in parts.
     pub fn overflows(&self) -> Vec<String> {
         let told = |call: &PlannedCall| {
-            let name = call.function().to_owned();
-            call.take_overflows().into_iter().map(move |overflow| format!("function `{name}`: {overflow}"))
+            let place = call.place();
+            call.take_overflows().into_iter().map(move |overflow| format!("{place}: {overflow}"))
         };
         self.steps.iter().flat_map(|step| &step.calls).flat_map(told).collect()
     }
@@ -175,7 +175,7 @@ impl Runner for PackageRunner {
             let mut feeding = Feeding { position, tokens, hidden, each: false, logits };
             for (call, state) in step.calls_for(last).zip(&mut state.parts) {
                 call.run(state, &mut feeding)
-                    .map_err(|source| FeedError::Run { function: call.function().to_owned(), source })?;
+                    .map_err(|source| FeedError::Run { place: call.place(), source })?;
             }
             Ok(())
         })
@@ -205,7 +205,7 @@ impl Runner for PackageRunner {
         check_feed((self.context, self.vocabulary), position, tokens, &logits[..self.vocabulary])?;
         let hidden = &mut state.hidden;
         call.run(part, &mut Feeding { position, tokens, hidden, each: true, logits: Some(logits) })
-            .map_err(|source| FeedError::Run { function: call.function().to_owned(), source }.into())
+            .map_err(|source| FeedError::Run { place: call.place(), source }.into())
     }
 
     /// Copies the columns that the first `position` tokens have written, and no others.

@@ -5,6 +5,7 @@
 //! are the [parts] of one model are recognized together, by the names of their ports.
 
 mod causal_mask;
+mod chain;
 mod fit;
 mod input_ids;
 mod input_ids_io;
@@ -18,6 +19,8 @@ use anemone_mil::Function;
 use anemone_mil::model::Model;
 use anemone_mil::op::Effect;
 use anemone_mil::program::Arg;
+
+pub use chain::{ChainCall, ChainStep, chain};
 
 /// An interface that packages for chatting may have. The states are found by themselves: axes but the last are layers,
 /// heads and the like, the last but one is the position.

@@ -1,5 +1,6 @@
 //! Where the operations of a package run: Core ML's own plan where there is Core ML, a prediction from the program elsewhere.
 
+mod parts;
 mod predict;
 mod print;
 
@@ -11,8 +12,9 @@ use serde::Serialize;
 
 use crate::text::printable;
 
+pub use parts::{InParts, PartPlacement, Total};
 pub use predict::predicted;
-pub use print::write_report;
+pub use print::{write_in_parts, write_report};
 
 /// Where a placement is known from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -36,7 +38,7 @@ pub struct Placement {
 }
 
 /// Where the operations of one function run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct FunctionPlacement {
     /// Its name.
     pub name: String,
@@ -120,6 +122,22 @@ impl Placement {
 }
 
 impl FunctionPlacement {
+    /// Several that are called one after the other. Estimates of cost are shares of each, and are not joined.
+    fn joined<'f>(name: String, functions: impl IntoIterator<Item = &'f Self>) -> Self {
+        let mut all = Self { name, neural_engine_share: 1.0, ..Self::default() };
+        for function in functions {
+            all.operations += function.operations;
+            function.devices.iter().for_each(|(&device, count)| *all.devices.entry(device).or_default() += count);
+            all.state_operations.extend_from_slice(&function.state_operations);
+            all.elsewhere.extend_from_slice(&function.elsewhere);
+        }
+        if all.operations > 0 {
+            let there = all.devices.get(&DeviceKind::NeuralEngine).copied().unwrap_or(0);
+            all.neural_engine_share = there as f64 / all.operations as f64;
+        }
+        all
+    }
+
     fn of(function: &PlannedFunction, reasons: &BTreeMap<String, String>) -> Self {
         let runs = || function.operations.iter().filter_map(|operation| Some((operation, operation.preferred?)));
         let mut devices = BTreeMap::new();

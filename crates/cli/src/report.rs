@@ -1,5 +1,6 @@
 //! What `inspect` says of a package.
 
+mod overview;
 mod print;
 mod weights;
 
@@ -14,6 +15,7 @@ use anemone_package::bundle::hex;
 use anyhow::Result;
 use serde::Serialize;
 
+pub(crate) use overview::Overview;
 use weights::Weights;
 
 /// What a package holds.

@@ -64,7 +64,7 @@ fn three_runners_agree() {
         let core_ml = open(&path);
         let planned = PackageRunner::open(&path, &ModelOptions::default()).unwrap();
         let model = anemone_mil::load(&path).unwrap();
-        let reference = ReferenceRunner::new(&model, &path).unwrap();
+        let reference = ReferenceRunner::new(std::slice::from_ref(&model), &path).unwrap();
         let feeds: &[&[u32]] = &[&first, &[5], &[6, 7]];
         let (a, b, c) = (logits(&core_ml.runner, feeds), logits(&planned, feeds), logits(&reference, feeds));
         let scale = c.iter().flatten().fold(0f32, |most, v| most.max(v.abs()));

@@ -15,6 +15,8 @@ use crate::step::ReadyCall;
 #[derive(Debug)]
 pub(super) struct PlannedCall {
     call: Call,
+    /// The part whose function it is, of a model of several.
+    part: Option<String>,
     plan: Arc<Plan>,
     pool: Pool,
     /// Indices of the inputs, with what they are fed.
@@ -81,7 +83,22 @@ impl PlannedCall {
         });
         let columns = columns.collect();
         let (fewest, idle, overflows) = (None, Mutex::new(vec![instance]), Mutex::default());
-        Ok(Self { call, plan, pool, inputs, outputs, every_token, columns, fewest, idle, overflows })
+        let part = None;
+        Ok(Self { call, part, plan, pool, inputs, outputs, every_token, columns, fewest, idle, overflows })
+    }
+
+    /// Of a part that is called so.
+    pub(super) fn of_part(self, name: Option<String>) -> Self {
+        Self { part: name, ..self }
+    }
+
+    /// Where it is, for people.
+    pub(super) fn place(&self) -> String {
+        let function = &self.call.function;
+        self.part.as_ref().map_or_else(
+            || format!("function `{function}`"),
+            |part| format!("part `{part}`, function `{function}`"),
+        )
     }
 
     /// What overflowed in half floats since the last time, each operation once.

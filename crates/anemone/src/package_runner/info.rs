@@ -86,15 +86,14 @@ pub(super) fn states(layout: &StateLayout) -> impl Iterator<Item = StateInfo> {
 pub(super) fn notes(steps: &[ReadyStep<PlannedCall>]) -> Vec<String> {
     let mut notes = Vec::new();
     for call in steps.iter().flat_map(|step| &step.calls) {
-        let (function, width, plan) = (call.function(), call.width(), call.plan());
+        let (place, width, plan) = (call.place(), call.width(), call.plan());
         let copies = plan.notes().iter().filter_map(|note| match note {
             Note::StateCopied { place, elements, .. } => Some((place, elements * 2)),
             Note::Expanded { .. } => None,
         });
-        if let Some((count, bytes, place)) = total(copies) {
+        if let Some((count, bytes, first)) = total(copies) {
             notes.push(format!(
-                "function `{function}`, {width} tokens a call: states are copied {count} times, {bytes} bytes in all, \
-                 first for {place}"
+                "{place}, {width} tokens a call: states are copied {count} times, {bytes} bytes in all, first for {first}"
             ));
         }
     }

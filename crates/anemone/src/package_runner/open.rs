@@ -199,7 +199,7 @@ impl PackageRunner {
                     }
                     Some(_) => {}
                 }
-                calls.push(planned);
+                calls.push(planned.of_part(location.part_name(part)));
             }
             steps.push(ReadyStep { logits: calls.len() > last, calls });
         }

@@ -120,7 +120,7 @@ fn a_cache_that_the_host_keeps_says_the_same() {
         holds(in_core_ml(folder.path()), &format!("{profile}, io, Core ML"));
 
         // The interpreter, and the runtime fed with one token and with several at once.
-        let reference = ReferenceRunner::new(&model, &packages[0]).unwrap();
+        let reference = ReferenceRunner::new(std::slice::from_ref(&model), &packages[0]).unwrap();
         let runner = PackageRunner::open(folder.path(), &options()).unwrap();
         let tokens: Vec<u32> = (0..21).map(|i| 3 + i * 7 % 50).collect();
         let (mut a, mut b) = (vec![0.0; runner.vocabulary()], vec![0.0; runner.vocabulary()]);

@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let path = packages::find(&arguments.package)?;
+    let path = packages::path(&arguments.package)?;
     let machine = Host::look(Home::locate()?.root());
     let plan = Plan {
         prompt: arguments.prompt as usize,

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anemone::{ModelOptions, ModelRunner, PackageRunner, ReferenceRunner};
+use anemone::{Location, ModelOptions, ModelRunner, PackageRunner, ReferenceRunner};
 use anemone_cli::doctor::{Event, Grade, Probe, examine, probe, write_report};
 use anemone_cli::home::{Home, bytes_under};
 use anemone_cli::host::Host;
 use anemone_cli::watchdog::Limits;
-use anemone_package::Package;
+use anemone_mil::model::Model;
 use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::json;
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let host = Host::look(home.root());
     let mut examinations = Vec::new();
     if let Some(package) = &arguments.package {
-        let package = packages::find(package)?;
+        let package = packages::path(package)?;
         arguments.place.say_where_it_runs();
         if !arguments.json {
             terminal::note("Trying the package in a process of its own; this takes a while.");
@@ -108,17 +108,23 @@ fn be_watched(arguments: &Arguments) -> Result<()> {
     };
     let open = || Ok(ModelRunner::open(path, &ModelOptions { backend: backend.clone(), ..ModelOptions::default() })?);
     let trusted = || Ok(PackageRunner::open(path, &ModelOptions { exact: true, ..ModelOptions::default() })?);
-    let small = bytes_under(path) < SMALL;
-    let model = (small || arguments.interpreter).then(|| reference(path)).transpose()?;
-    let plain = model.as_ref().map(|model| || Ok(ReferenceRunner::new(model, path)?));
+    let models = to_interpret(path, arguments.interpreter);
+    let plain = models.as_ref().map(|models| || Ok(ReferenceRunner::new(models.as_ref().map_err(Clone::clone)?, path)?));
     let grade = probe(open, trusted, plain, options, &mut tell);
     if grade == Grade::Fail { Err(Said.into()) } else { Ok(()) }
 }
 
-/// Bytes of a package that the interpreter is fast enough for.
+/// Bytes of packages that the interpreter is fast enough for.
 const SMALL: u64 = 64 << 20;
 
-fn reference(path: &Path) -> Result<anemone_mil::model::Model> {
-    let package = Package::open(path)?;
-    anemone_mil::load_package(&package).with_context(|| path.display().to_string())
+/// The programs of a model that is to be interpreted: a small one, or any if it is asked for. What is wrong with them is told
+/// in its turn.
+fn to_interpret(path: &Path, any: bool) -> Option<Result<Vec<Model>, String>> {
+    let location = match Location::look(path) {
+        Ok(location) => location,
+        Err(error) => return Some(Err(error.to_string())),
+    };
+    let small = location.parts().iter().map(|part| bytes_under(part)).sum::<u64>() < SMALL;
+    let load = |path: &PathBuf| anemone_mil::load(path).map_err(|error| format!("{}: {error}", path.display()));
+    (small || any).then(|| location.parts().iter().map(load).collect())
 }

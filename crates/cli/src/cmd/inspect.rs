@@ -4,12 +4,11 @@ use std::io::{BufWriter, Write, stdout};
 use std::path::PathBuf;
 
 use anemone_mil::verify_model;
-use anemone_package::Package;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 
-use crate::packages;
-use crate::report::Report;
+use crate::report::{Overview, Report};
+use crate::{packages, terminal};
 
 /// Show what a package holds: functions, ports, states, operations, weights
 #[derive(Debug, Args)]
@@ -18,6 +17,9 @@ use crate::report::Report;
   anemone inspect smollm2/                       a converted folder
   anemone inspect model.mlpackage --json         for programs
   anemone inspect model.mlpackage --mil | less   the program as text
+
+Of a model in parts, an overview is shown: what each part has, and which feeds which; name the package of a part to see all of it. \
+--json has all of every part.
 
 Packages that cannot run here can be inspected all the same; what stands in the way is listed.")]
 pub(crate) struct Arguments {
@@ -32,22 +34,34 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let path = packages::find(&arguments.package)?;
-    let package = Package::open(&path)?;
-    let model = anemone_mil::decode(&package).with_context(|| path.display().to_string())?;
+    let opened = packages::open(&arguments.package)?;
     let mut out = BufWriter::new(stdout().lock());
     if arguments.mil {
-        write!(out, "{}", model.program)?;
-    } else {
-        let problems = verify_model(&model).iter().map(ToString::to_string).collect();
-        let report = Report::of(&package, &model, problems)?;
-        if arguments.json {
-            serde_json::to_writer_pretty(&mut out, &report)?;
-            writeln!(out)?;
-        } else {
-            report.print(&mut out)?;
+        for part in &opened.parts {
+            part.name.iter().try_for_each(|name| writeln!(out, "// part {}", terminal::printable(name)))?;
+            write!(out, "{}", part.model.program)?;
+        }
+        return Ok(out.flush()?);
+    }
+    let reports = opened.parts.iter().map(|part| {
+        let problems = verify_model(&part.model).iter().map(ToString::to_string).collect();
+        Report::of(&part.package, &part.model, problems)
+    });
+    let mut reports = reports.collect::<Result<Vec<_>>>()?;
+    match &opened.parts[..] {
+        [_] if arguments.json => serde_json::to_writer_pretty(&mut out, &reports.remove(0))?,
+        [_] => reports.remove(0).print(&mut out)?,
+        _ => {
+            let overview = Overview::of(&opened, reports);
+            if arguments.json {
+                serde_json::to_writer_pretty(&mut out, &overview)?;
+            } else {
+                overview.print(&mut out)?;
+            }
         }
     }
-    out.flush()?;
-    Ok(())
+    if arguments.json {
+        writeln!(out)?;
+    }
+    Ok(out.flush()?)
 }

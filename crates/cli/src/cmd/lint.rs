@@ -1,24 +1,24 @@
 //! `anemone lint`: what in a package will not run well on the hardware that it is meant for.
 
 mod half;
+mod json;
 
-use std::collections::BTreeMap;
 use std::io::{BufWriter, Write, stdout};
 use std::path::PathBuf;
 
 use anemone_convert::lint::{self, Finding, Os, Profile, RULES, Rule, Severity};
 use anemone_mil::model::Model;
 use anemone_mil::types::Opset;
-use anemone_package::Package;
 use anyhow::{Context, Result};
 use clap::Args;
-use serde::Serialize;
 
 use crate::exit::{Said, Usage};
 use crate::{packages, terminal};
+use json::Json;
 
 /// Say what in a package will not run well, or not at all, on Apple's hardware
 #[derive(Debug, Args)]
+#[command(override_usage = "anemone lint [OPTIONS] <PACKAGE>\n       anemone lint --explain <RULE>")]
 #[command(after_help = "Examples:
   anemone lint smollm2/
   anemone lint model.mlpackage --profile ane --os ios18
@@ -29,7 +29,7 @@ use crate::{packages, terminal};
   anemone lint model.mlpackage --with book.txt            run it in half floats too, and say what overflows
 
 Nothing is run without --with: rules look at the program and at what the package says around it. Each rests on Apple's documentation or on \
-what people reported; --explain says which.
+what people reported; --explain says which. A model in parts is looked at part by part, and has one exit code.
 
 Exit codes: 0 no errors, 1 there are errors (with --strict: any finding but notes), 2 wrong arguments.")]
 pub(crate) struct Arguments {
@@ -83,29 +83,42 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         explain(id, &mut out)?;
         return Ok(out.flush()?);
     }
-    let path = arguments.package.as_ref().context("clap asks for a package")?;
-    let path = packages::find(path)?;
-    let package = Package::open(&path)?;
-    let model = anemone_mil::decode(&package).with_context(|| path.display().to_string())?;
-    let profile = arguments.profile.unwrap_or_else(|| declared_profile(&model));
-    let os = arguments.os.unwrap_or_else(|| oldest(&model));
-    let mut findings = lint::lint(&model, profile, os);
-    findings.retain(|finding| !arguments.allow.iter().any(|rule| rule.id == finding.rule.id));
+    let package = arguments.package.as_ref().context("clap asks for a package")?;
+    let opened = packages::open(package)?;
+    let profile = arguments.profile.unwrap_or_else(|| declared_profile(&opened.parts[0].model));
+    let oldest = opened.parts.iter().map(|part| oldest(&part.model)).max();
+    let os = arguments.os.or(oldest).unwrap_or(Os::Ios18);
+    let allowed = |finding: &Finding| !arguments.allow.iter().any(|rule| rule.id == finding.rule.id);
+    let parts = opened.parts.into_iter().map(|part| {
+        let findings = lint::lint(&part.model, profile, os).into_iter().filter(allowed).collect();
+        Linted { name: part.name, path: part.path, findings }
+    });
+    let parts: Vec<Linted> = parts.collect();
+    let path = if let [one] = &parts[..] { one.path.clone() } else { opened.path };
     let half = arguments.with.as_ref().map(|text| half::run(&path, text, arguments.tokens as usize)).transpose()?;
     if arguments.json {
-        let report = Json::of(path.display().to_string(), profile, os, &findings, half.as_ref());
+        let report = Json::of(path.display().to_string(), profile, os, &parts, half.as_ref());
         serde_json::to_writer_pretty(&mut out, &report)?;
         writeln!(out)?;
     } else {
-        writeln!(out, "{}: profile {profile}, {os} or later", path.display())?;
-        print(&findings, &mut out)?;
+        let several = if parts.len() > 1 { format!("{} parts, ", parts.len()) } else { String::new() };
+        writeln!(out, "{}: {several}profile {profile}, {os} or later", path.display())?;
+        print(&parts, &mut out)?;
         half.iter().try_for_each(|half| half.print(&mut out))?;
     }
     out.flush()?;
-    let worst = findings.iter().map(|finding| finding.severity).max();
+    let worst = parts.iter().flat_map(|part| &part.findings).map(|finding| finding.severity).max();
     let least = if arguments.strict { Severity::Warning } else { Severity::Error };
     let broken = half.is_some_and(|half| half.is_bad() || (arguments.strict && half.overflows()));
     if worst >= Some(least) || broken { Err(Said.into()) } else { Ok(()) }
+}
+
+/// What was found in one package.
+struct Linted {
+    /// What to call it among several.
+    name: Option<String>,
+    path: PathBuf,
+    findings: Vec<Finding>,
 }
 
 /// The profile that a package says it was made for.
@@ -120,12 +133,29 @@ fn oldest(model: &Model) -> Os {
     opsets.max().map_or(Os::Ios18, Os::with)
 }
 
-/// Findings of each rule and severity together, the worst first.
-pub(crate) fn print(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
-    if findings.is_empty() {
-        writeln!(out, "nothing was found ({} rules)", RULES.len())?;
-        return Ok(());
+/// The findings of each package, and of several what they come to.
+fn print(parts: &[Linted], out: &mut dyn Write) -> Result<()> {
+    for part in parts {
+        if let Some(name) = &part.name {
+            let found = summary(&part.findings);
+            writeln!(out, "\n{}", terminal::bold(&format!("part {}: {found}", terminal::printable(name))))?;
+        }
+        print_groups(&part.findings, out)?;
     }
+    let all: Vec<&Finding> = parts.iter().flat_map(|part| &part.findings).collect();
+    let Some(first) = all.first() else {
+        let gap = if parts.len() > 1 { "\n" } else { "" };
+        writeln!(out, "{gap}nothing was found ({} rules)", RULES.len())?;
+        return Ok(());
+    };
+    let with = parts.iter().filter(|part| !part.findings.is_empty()).count();
+    let of_parts = if parts.len() > 1 { format!(" in {with} of {} parts", parts.len()) } else { String::new() };
+    writeln!(out, "\n{}{of_parts}. Try: anemone lint --explain {}", summary(all.iter().copied()), first.rule.id)?;
+    Ok(())
+}
+
+/// Findings of each rule and severity together, the worst first.
+fn print_groups(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
     for group in groups(findings) {
         let first = group[0];
         let times = if group.len() == 1 { String::new() } else { format!(", {} times", group.len()) };
@@ -139,7 +169,6 @@ pub(crate) fn print(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
         }
         writeln!(out, "  → {}", first.rule.remedy)?;
     }
-    writeln!(out, "\n{}. Try: anemone lint --explain {}", summary(findings), findings[0].rule.id)?;
     Ok(())
 }
 
@@ -161,8 +190,9 @@ pub(crate) fn groups(findings: &[Finding]) -> Vec<Vec<&Finding>> {
 }
 
 /// How many findings of each severity, in words.
-pub(crate) fn summary(findings: &[Finding]) -> String {
-    let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
+pub(crate) fn summary<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> String {
+    let severities: Vec<Severity> = findings.into_iter().map(|finding| finding.severity).collect();
+    let count = |severity| severities.iter().filter(|&&found| found == severity).count();
     let words = [Severity::Error, Severity::Warning, Severity::Note].into_iter().filter_map(|severity| {
         let n = count(severity);
         (n > 0).then(|| format!("{n} {}{}", severity.name(), if n == 1 { "" } else { "s" }))
@@ -191,58 +221,4 @@ fn explain(id: &str, out: &mut dyn Write) -> Result<()> {
         writeln!(out, "Since:    {from}")?;
     }
     Ok(())
-}
-
-#[derive(Serialize)]
-struct Json<'f> {
-    package: String,
-    profile: Profile,
-    os: Os,
-    counts: BTreeMap<&'static str, usize>,
-    findings: Vec<JsonFinding<'f>>,
-    /// With a text: what became of it in half floats.
-    half_floats: Option<&'f half::HalfFloats>,
-}
-
-#[derive(Serialize)]
-struct JsonFinding<'f> {
-    rule: &'static str,
-    severity: Severity,
-    function: Option<&'f str>,
-    /// Index in the function's block.
-    op: Option<usize>,
-    kind: Option<&'f str>,
-    /// The name of the operation's first result.
-    result: Option<&'f str>,
-    part: Option<&'f str>,
-    message: &'f str,
-    remedy: &'static str,
-}
-
-impl<'f> Json<'f> {
-    fn of(
-        package: String,
-        profile: Profile,
-        os: Os,
-        findings: &'f [Finding],
-        half_floats: Option<&'f half::HalfFloats>,
-    ) -> Self {
-        let mut counts = BTreeMap::from([("error", 0), ("warning", 0), ("note", 0)]);
-        findings.iter().for_each(|finding| *counts.entry(finding.severity.name()).or_default() += 1);
-        let finding = |f: &'f Finding| {
-            let op = f.place.ops.first();
-            JsonFinding {
-                rule: f.rule.id,
-                severity: f.severity,
-                function: f.place.function.as_deref(),
-                op: op.map(|op| op.index),
-                kind: op.map(|op| op.kind.as_str()),
-                result: op.map(|op| op.output.as_str()),
-                part: f.place.part.as_deref(),
-                message: &f.message,
-                remedy: f.rule.remedy,
-            }
-        };
-        Self { package, profile, os, counts, findings: findings.iter().map(finding).collect(), half_floats }
-    }
 }

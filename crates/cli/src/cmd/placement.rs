@@ -4,14 +4,15 @@ use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 
 use anemone::ComputeUnits;
-use anemone_cli::placement::{Placement, Source, predicted, write_report};
+use anemone_cli::placement::{InParts, Placement, Source, predicted, write_in_parts, write_report};
 use anemone_coreml::ComputePlan;
 use anemone_package::Package;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 
 use crate::exit::Said;
-use crate::{packages, terminal};
+use crate::packages::{self, Part};
+use crate::terminal;
 
 /// Show where the operations of a package run, and which are off the Neural Engine and why
 #[derive(Debug, Args)]
@@ -33,7 +34,8 @@ pub(crate) struct Arguments {
     /// What may be used: all, cpu-and-neural-engine, cpu-and-gpu, cpu-only
     #[arg(long, value_name = "UNITS", default_value_t)]
     compute_units: ComputeUnits,
-    /// Fail if a function has a smaller share of its operations on the Neural Engine, 0 to 1
+    /// Fail if a function has a smaller share of its operations on the Neural Engine, 0 to 1; of a model in parts, a call
+    /// through all of them
     #[arg(long, value_name = "SHARE", value_parser = share)]
     min_ane: Option<f64>,
     /// List every operation that is off the Neural Engine, not only kinds
@@ -53,40 +55,53 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let path = packages::find(&arguments.package)?;
-    let package = Package::open(&path)?;
-    let model = anemone_mil::decode(&package).with_context(|| path.display().to_string())?;
-    let units = arguments.compute_units;
-    let (source, plan) = match asked(&package, &path, units, arguments.predict)? {
-        Some(plan) => (Source::ComputePlan, plan),
-        None => (Source::Prediction, predicted(&model, units)),
+    let opened = packages::open(&arguments.package)?;
+    let placements = opened.parts.iter().map(|part| placement(part, arguments));
+    let mut placements = placements.collect::<Result<Vec<_>>>()?;
+    let mut out = BufWriter::new(stdout().lock());
+    let whole = if let [_] = &placements[..] {
+        let placement = placements.remove(0);
+        if arguments.json {
+            writeln!(out, "{}", serde_json::to_string_pretty(&placement)?)?;
+        } else {
+            write_report(&mut out, &placement, arguments.list)?;
+        }
+        placement
+    } else {
+        let models: Vec<_> = opened.parts.iter().map(|part| &part.model).collect();
+        let steps = anemone::chain(&models).unwrap_or_default();
+        let names = opened.parts.iter().map(|part| part.name.clone().unwrap_or_default());
+        let (in_parts, whole) = InParts::of(names.zip(placements).collect(), &steps);
+        if arguments.json {
+            writeln!(out, "{}", serde_json::to_string_pretty(&in_parts)?)?;
+        } else {
+            write_in_parts(&mut out, &in_parts, arguments.list)?;
+        }
+        whole
     };
-    let placement = Placement::of(source, units, &plan, &model);
-    show(&placement, arguments)?;
-    match arguments.min_ane.filter(|&least| placement.least_share() < least) {
+    out.flush()?;
+    match arguments.min_ane.filter(|&least| whole.least_share() < least) {
         None => Ok(()),
         Some(least) => {
-            let found = placement.least_share() * 100.0;
+            let found = whole.least_share() * 100.0;
             let asked = least * 100.0;
-            let how = if source == Source::Prediction { " (predicted)" } else { "" };
+            let how = if whole.source == Source::Prediction { " (predicted)" } else { "" };
             terminal::complain(&format!(
                 "{found:.1} % on the Neural Engine{how}, less than the {asked:.1} % that --min-ane asks for: {}",
-                placement.way_out()
+                whole.way_out()
             ));
             Err(Said.into())
         }
     }
 }
 
-fn show(placement: &Placement, arguments: &Arguments) -> Result<()> {
-    let mut out = BufWriter::new(stdout().lock());
-    if arguments.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(placement)?)?;
-    } else {
-        write_report(&mut out, placement, arguments.list)?;
-    }
-    out.flush()?;
-    Ok(())
+fn placement(part: &Part, arguments: &Arguments) -> Result<Placement> {
+    let units = arguments.compute_units;
+    let (source, plan) = match asked(&part.package, &part.path, units, arguments.predict)? {
+        Some(plan) => (Source::ComputePlan, plan),
+        None => (Source::Prediction, predicted(&part.model, units)),
+    };
+    Ok(Placement::of(source, units, &plan, &part.model))
 }
 
 /// Core ML's plan, where there is Core ML.

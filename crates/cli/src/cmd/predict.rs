@@ -31,6 +31,7 @@ use states::StateFile;
   anemone predict m.mlpackage --input x=random:1 --shape x=1,64
   anemone predict model/ --function decode --state s.safetensors \\
       --input input_ids=42 --input cache_position=0
+  anemone predict in-parts/ --part embeddings --input input_ids=42 --outputs hidden.safetensors
 
 Without --outputs, the outputs are described on standard output.
 
@@ -47,6 +48,9 @@ Exit codes: 0 run, 1 something failed (a file, the call), 2 wrong arguments or i
 pub(crate) struct Arguments {
     /// A .mlpackage, a .mlmodel, a converted folder, or the name of a cached model
     package: PathBuf,
+    /// Of a model in parts, the one to call: the name of its package
+    #[arg(long, value_name = "NAME")]
+    part: Option<String>,
     /// The function to call [default: the package's own default]
     #[arg(short, long, value_name = "NAME")]
     function: Option<String>,
@@ -91,7 +95,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     for path in [&arguments.outputs, &arguments.state].into_iter().flatten() {
         tensor_file::check_place(path)?;
     }
-    let path = packages::find(&arguments.package)?;
+    let path = packages::one(&arguments.package, arguments.part.as_deref())?;
     let package = Package::open(&path)?;
     let model = anemone_mil::load_package(&package).with_context(|| path.display().to_string())?;
     let (name, function) = function(&model, arguments.function.as_deref())?;

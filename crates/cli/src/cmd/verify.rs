@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anemone::verify::{self, Agreement, Comparison, WeightReport};
-use anemone::{ModelOptions, PackageRunner, Runner, Tokenizer};
+use anemone::{Location, ModelOptions, PackageRunner, Runner, Tokenizer};
 use anemone_cli::acquire::{Terminal, by_id};
 use anemone_convert::Source;
 use anyhow::{Context, Result, bail, ensure};
@@ -27,7 +27,7 @@ use crate::{packages, terminal};
 The source is computed by the plain formulas in single floats, with its weights as they are; nothing of the package's program \
 and of the runtime's kernels takes part in it. --strict-fp16 rounds every half float of the package as soon as it is computed, \
 as a Neural Engine would, and compares that with the package's own computation in single floats; operations that make \
-infinities are named.
+infinities are named, with the part whose they are of a model in parts.
 
 Exit codes: 0 the bounds are kept, 1 they are not, or something failed, 2 wrong arguments.")]
 pub(crate) struct Arguments {
@@ -82,13 +82,8 @@ const STRICT_TOP1: f64 = 0.98;
 const STRICT_DIVERGENCE: f64 = 5e-3;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let paths = packages::find_all(&arguments.package)?;
-    let path = &paths[0];
-    ensure!(
-        paths.len() == 1 || !arguments.strict_fp16,
-        "--strict-fp16: {} is in parts; it is for models in one package: convert it with --parts 1 to look at its arithmetic",
-        arguments.package.display()
-    );
+    let path = &packages::path(&arguments.package)?;
+    let location = Location::find(path)?;
     let stop = Arc::new(AtomicBool::new(false));
     let fetched = by_id(&arguments.against.to_string_lossy(), &Interruptible::new(&Terminal::default(), &stop))?;
     let source = Source::open(fetched.map_or_else(|| arguments.against.clone(), |acquired| acquired.path))?;
@@ -101,7 +96,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         runner.vocabulary(),
         source.path().display()
     );
-    let models = paths.iter().map(|path| Ok(anemone_mil::load::load(path)?)).collect::<Result<Vec<_>>>()?;
+    let models = location.parts().iter().map(|path| Ok(anemone_mil::load::load(path)?)).collect::<Result<Vec<_>>>()?;
     let decode = &runner.info().calls[0].function;
     let functions = models.iter().map(|model| model.function(Some(decode)).or_else(|| model.function(None)));
     let functions = functions.collect::<Option<Vec<_>>>().context("a planned function is in each package")?;

@@ -95,7 +95,7 @@ fn exact() -> std::result::Result<PackageRunner, RunnerError> {
 fn the_plan_is_well_by_exact_arithmetic_and_by_the_interpreter() {
     let model = anemone_mil::load(&tiny()).unwrap();
     let mut events = Vec::new();
-    let plain = || Ok(ReferenceRunner::new(&model, &tiny())?);
+    let plain = || Ok(ReferenceRunner::new(std::slice::from_ref(&model), &tiny())?);
     let grade = probe(planned, exact, Some(plain), SHORT, &mut |event| events.push(event));
     assert_eq!(grade, Grade::Ok, "{events:#?}");
     assert_eq!(events.last(), Some(&Event::Done));

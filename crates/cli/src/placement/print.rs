@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::{Result, Write};
 
-use super::{FunctionPlacement, Line, Placement, Source};
+use anemone_coreml::{ComputeUnits, DeviceKind};
+
+use super::{FunctionPlacement, InParts, Line, Placement, Source};
 use crate::text::{printable, wrapped};
 use crate::units::counted;
 
@@ -12,14 +14,38 @@ use crate::units::counted;
 /// # Errors
 /// Those of the output.
 pub fn write_report(out: &mut impl Write, placement: &Placement, all: bool) -> Result<()> {
-    let units = placement.units;
-    match placement.source {
-        Source::ComputePlan => writeln!(out, "Core ML's plan on this machine, for {units}")?,
-        Source::Prediction => {
-            writeln!(out, "A prediction for {units}, from the program alone: no hardware was asked")?;
-        }
-    }
+    write_source(out, placement.source, placement.units)?;
     placement.functions.iter().try_for_each(|function| write_function(out, function, all))
+}
+
+/// Writes the placement of a model in parts: that of each, then of the calls through all of them. As [`write_report`].
+///
+/// # Errors
+/// Those of the output.
+pub fn write_in_parts(out: &mut impl Write, placement: &InParts, all: bool) -> Result<()> {
+    write_source(out, placement.source, placement.units)?;
+    for part in &placement.parts {
+        writeln!(out, "\npart {}", printable(&part.name))?;
+        part.functions.iter().try_for_each(|function| write_function(out, function, all))?;
+    }
+    writeln!(out, "\nin all {} parts", placement.parts.len())?;
+    for total in &placement.total {
+        let (operations, devices) = (counted(total.operations, "operation"), listed(&total.devices));
+        let share = percent(total.neural_engine_share);
+        writeln!(out, "  {}: {operations} that run: {devices}; {share} on the Neural Engine", total.call)?;
+    }
+    Ok(())
+}
+
+fn write_source(out: &mut impl Write, source: Source, units: ComputeUnits) -> Result<()> {
+    match source {
+        Source::ComputePlan => writeln!(out, "Core ML's plan on this machine, for {units}"),
+        Source::Prediction => writeln!(out, "A prediction for {units}, from the program alone: no hardware was asked"),
+    }
+}
+
+fn listed(devices: &BTreeMap<DeviceKind, usize>) -> String {
+    devices.iter().map(|(device, count)| format!("{device} {count}")).collect::<Vec<_>>().join(", ")
 }
 
 fn percent(share: f64) -> String {
@@ -27,13 +53,12 @@ fn percent(share: f64) -> String {
 }
 
 fn write_function(out: &mut impl Write, function: &FunctionPlacement, all: bool) -> Result<()> {
-    let devices: Vec<String> = function.devices.iter().map(|(device, count)| format!("{device} {count}")).collect();
     writeln!(
         out,
         "\n{}: {} that run: {}",
         printable(&function.name),
         counted(function.operations, "operation"),
-        devices.join(", ")
+        listed(&function.devices)
     )?;
     write!(out, "  on the Neural Engine  {} of the operations", percent(function.neural_engine_share))?;
     match function.neural_engine_cost_share {

@@ -108,7 +108,7 @@ fn sums(place: &str, all: &BTreeMap<&str, Sum>, out: &mut dyn Write) -> Result<(
     Ok(())
 }
 
-fn list(head: &str, all: &[String], out: &mut dyn Write) -> Result<()> {
+pub(super) fn list(head: &str, all: &[String], out: &mut dyn Write) -> Result<()> {
     if all.is_empty() {
         return Ok(());
     }

@@ -8,6 +8,7 @@ mod help;
 mod inspect;
 mod lint;
 mod models;
+mod parts;
 mod predict;
 mod run;
 mod sessions;
