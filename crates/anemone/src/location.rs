@@ -33,8 +33,7 @@ enum For {
 }
 
 const CONVERT: &str = "convert it first: `anemone convert SOURCE -o DIR`";
-const GIVE: &str =
-    "give a converted folder, a `.mlpackage` or a `.mlmodel`; a checkpoint is converted by `anemone convert SOURCE -o DIR`";
+const GIVE: &str = "give a converted folder, a `.mlpackage` or a `.mlmodel`; a checkpoint is converted by `anemone convert SOURCE -o DIR`";
 
 impl Location {
     /// The model that a path leads to: a converted folder, a folder of ANEMLL or its `meta.yaml`, a package, a folder with one.

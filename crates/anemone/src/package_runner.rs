@@ -174,8 +174,7 @@ impl Runner for PackageRunner {
             let (hidden, logits) = (&mut state.hidden, last.then_some(&mut *logits));
             let mut feeding = Feeding { position, tokens, hidden, each: false, logits };
             for (call, state) in step.calls_for(last).zip(&mut state.parts) {
-                call.run(state, &mut feeding)
-                    .map_err(|source| FeedError::Run { place: call.place(), source })?;
+                call.run(state, &mut feeding).map_err(|source| FeedError::Run { place: call.place(), source })?;
             }
             Ok(())
         })

@@ -95,10 +95,9 @@ impl PlannedCall {
     /// Where it is, for people.
     pub(super) fn place(&self) -> String {
         let function = &self.call.function;
-        self.part.as_ref().map_or_else(
-            || format!("function `{function}`"),
-            |part| format!("part `{part}`, function `{function}`"),
-        )
+        self.part
+            .as_ref()
+            .map_or_else(|| format!("function `{function}`"), |part| format!("part `{part}`, function `{function}`"))
     }
 
     /// What overflowed in half floats since the last time, each operation once.

@@ -109,7 +109,8 @@ fn be_watched(arguments: &Arguments) -> Result<()> {
     let open = || Ok(ModelRunner::open(path, &ModelOptions { backend: backend.clone(), ..ModelOptions::default() })?);
     let trusted = || Ok(PackageRunner::open(path, &ModelOptions { exact: true, ..ModelOptions::default() })?);
     let models = to_interpret(path, arguments.interpreter);
-    let plain = models.as_ref().map(|models| || Ok(ReferenceRunner::new(models.as_ref().map_err(Clone::clone)?, path)?));
+    let plain =
+        models.as_ref().map(|models| || Ok(ReferenceRunner::new(models.as_ref().map_err(Clone::clone)?, path)?));
     let grade = probe(open, trusted, plain, options, &mut tell);
     if grade == Grade::Fail { Err(Said.into()) } else { Ok(()) }
 }
