@@ -41,6 +41,8 @@ impl Instance {
         let outputs = plan.outputs.iter().map(|p| Buffer::zeros(p.dtype.class(), elements(&p.shape))).collect();
         let tables = plan.lines.own(&plan.tables);
         let scratch = vec![0.0; plan.scratch];
+        let [inputs, pieces] = plan.room;
+        pool.reserve(inputs, pieces);
         Self { tables, slots, outputs, scratch, pool, plan, overflows: BTreeMap::new() }
     }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anemone_mil::lower::{Kernel, PackCache};
+use anemone_mil::lower::{Kernel, Lasting, PackCache};
 use anemone_mil::op::{Op, Update};
 use anemone_mil::types::{DType, elements};
 use anemone_mil::{Function, Shape};
@@ -75,6 +75,8 @@ pub struct Plan {
     pub(crate) lines: Lines,
     pub(crate) memory: Memory,
     pub(crate) scratch: usize,
+    /// Inputs and pieces of the largest lasting work.
+    pub(crate) room: [usize; 2],
     pub(crate) varying: Option<Varying>,
     pub(crate) strict: bool,
     notes: Vec<Note>,
@@ -186,6 +188,9 @@ impl Plan {
             Port { name: v.name.clone(), dtype: v.ty.dtype, shape: v.ty.shape.clone() }
         };
         let scratch = kernels.iter().flatten().map(|k| k.scratch()).max().unwrap_or(0);
+        let lasting = || kernels.iter().flatten().filter_map(|k| k.lasting());
+        let most = |of: fn(&Arc<dyn Lasting>) -> usize| lasting().map(of).max().unwrap_or(0);
+        let room = [most(|work| work.inputs()), most(|work| work.pieces())];
         Ok(Self {
             states,
             inputs: graph.inputs.iter().map(port).collect(),
@@ -198,6 +203,7 @@ impl Plan {
             lines,
             memory,
             scratch,
+            room,
             varying: options.varying.clone(),
             strict: options.strict,
             notes: schedule.notes,

@@ -1,24 +1,32 @@
 //! A pool of threads for work of microseconds: they spin for a moment between two jobs, then sleep.
 //!
-//! The pieces of a job are cut into shares, one for each thread, so that each reads a part of the weights from front to back;
-//! who is done with its own share goes on with the others'. Pieces are claimed one at a time, so a thread that the system
-//! has put aside holds up nobody with what it has not claimed. For the one piece that it has, the caller waits: it spins for
-//! a moment, then sleeps, which frees a processor for the thread to be moved to. (Doing the piece again instead would have
-//! two threads write one result.)
+//! The pieces of a job are claimed one at a time ([`board`]), so a thread that the system has put aside holds up nobody with
+//! what it has not claimed. What it has claimed of a lasting job ([`Lasting`]) its caller computes again, and goes on; the
+//! memory of that job is not used again until the thread has come back and left ([`crew`]). For a job that is only lent, the
+//! caller waits: it spins for a moment, then sleeps, which frees a processor for the thread to be moved to; and does the next
+//! ones alone for a while ([`pause`]).
 #![allow(unsafe_code, reason = "a job borrows from its caller's stack, which outlives it by construction")]
 
+mod board;
+mod crew;
+mod pause;
+mod sync;
+#[cfg(test)]
+mod tests;
+
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anemone_kernels::columns::Columns;
-use anemone_mil::lower::Workers;
+use anemone_mil::lower::{Lasting, RESULTS, Workers};
 
-/// How long a thread spins for the next job, or the caller for the last piece, before it sleeps.
-const SPIN: Duration = Duration::from_micros(50);
+use board::{Board, Borrowed};
+use crew::Crew;
+use pause::Pause;
+
 /// The most shares that a job is cut into.
 const SHARES: usize = 16;
 
@@ -30,41 +38,12 @@ pub struct Pool {
 
 #[derive(Debug)]
 struct Inner {
-    shared: Arc<Shared>,
+    crew: Arc<Crew<Board>>,
     threads: Vec<JoinHandle<()>>,
     /// Held by the caller whose job runs.
-    busy: Mutex<()>,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    /// The current job, or null. It lives on its caller's stack.
-    job: AtomicPtr<Job>,
-    /// Counts jobs, so that a thread takes each one once.
-    epoch: AtomicU32,
-    /// Threads that may hold the job's address.
-    active: AtomicUsize,
-    sleeping: Mutex<usize>,
-    wake: Condvar,
-    /// Whether the caller sleeps until `active` is 0.
-    waiting: AtomicBool,
-    idle: Mutex<()>,
-    done: Condvar,
-    stop: AtomicBool,
-}
-
-struct Job {
-    work: *const (dyn Fn(usize) + Sync),
-    shares: [Share; SHARES],
-    panicked: AtomicBool,
-}
-
-/// Pieces that one thread begins with. On a cache line of its own.
-#[derive(Default)]
-#[repr(align(64))]
-struct Share {
-    next: AtomicUsize,
-    end: usize,
+    busy: Mutex<Pause>,
+    /// Inputs and pieces that every board has room for.
+    room: [AtomicUsize; 2],
 }
 
 thread_local! {
@@ -79,15 +58,49 @@ impl Pool {
     /// If the system refuses to start a thread.
     #[must_use]
     pub fn new(threads: usize) -> Self {
-        let shared = Arc::new(Shared::default());
-        let threads = (1..threads.max(1))
+        let threads = threads.max(1);
+        let crew = Arc::new(Crew::new((0..threads).map(|_| Board::new(threads.min(SHARES)))));
+        let threads = (1..threads)
             .map(|i| {
-                let shared = Arc::clone(&shared);
+                let crew = Arc::clone(&crew);
                 let builder = std::thread::Builder::new().name(format!("anemone-{i}"));
-                builder.spawn(move || shared.work(i)).expect("the system starts a thread")
+                let work = move || {
+                    INSIDE.set(true);
+                    crew.serve(|board| board.help(i));
+                };
+                builder.spawn(work).expect("the system starts a thread")
             })
             .collect();
-        Self { inner: Arc::new(Inner { shared, threads, busy: Mutex::new(()) }) }
+        Self {
+            inner: Arc::new(Inner { crew, threads, busy: Mutex::default(), room: [const { AtomicUsize::new(0) }; 2] }),
+        }
+    }
+
+    /// Makes room for lasting jobs of so many inputs and pieces, so that they allocate nothing.
+    pub(crate) fn reserve(&self, inputs: usize, pieces: usize) {
+        let (wanted, room) = ([inputs, pieces], &self.inner.room);
+        if self.inner.threads.is_empty() || (0..2).all(|i| room[i].load(Ordering::Relaxed) >= wanted[i]) {
+            return;
+        }
+        let _busy = self.inner.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: nothing is posted, since whoever posts holds `busy` until that is closed.
+        unsafe { self.inner.crew.write_all(|board| board.reserve(inputs, pieces)) };
+        for (room, wanted) in room.iter().zip(wanted) {
+            room.fetch_max(wanted, Ordering::Relaxed);
+        }
+    }
+
+    /// The right to post; nothing where the caller had better do without.
+    fn enter(&self) -> Option<MutexGuard<'_, Pause>> {
+        if self.inner.threads.is_empty() || INSIDE.get() {
+            return None;
+        }
+        // Somebody else's job runs: do this one here rather than wait.
+        match self.inner.busy.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(e)) => Some(e.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Calls `work(i)` once for each `i` below `pieces`, on any thread. Returns when all are done.
@@ -95,146 +108,50 @@ impl Pool {
     /// # Panics
     /// If `work` panics.
     pub fn run(&self, pieces: usize, work: &(dyn Fn(usize) + Sync)) {
-        let alone = pieces <= 1 || self.inner.threads.is_empty() || INSIDE.get();
-        // Somebody else's job runs: do this one here rather than wait.
-        let guard = if alone { None } else { self.inner.busy.try_lock().ok() };
-        if guard.is_none() {
+        let entered = if pieces > 1 { self.enter() } else { None };
+        let Some(mut pause) = entered.and_then(|mut pause| (!pause.lasts(Instant::now)).then_some(pause)) else {
             (0..pieces).for_each(work);
             return;
-        }
-        let shared = &self.inner.shared;
-        // SAFETY: only the lifetime is erased. `run` returns after `Shared::close`, when no thread can hold the pointer.
-        let work = unsafe {
+        };
+        // SAFETY: only the lifetime is erased. `run` returns after `finish`, when no thread can hold the pointer, and nothing
+        // in between panics.
+        let work: Borrowed = unsafe {
             std::mem::transmute::<*const (dyn Fn(usize) + Sync + '_), *const (dyn Fn(usize) + Sync + 'static)>(work)
         };
-        let threads = (self.inner.threads.len() + 1).min(SHARES);
-        let end = |i: usize| pieces * i.min(threads) / threads;
-        let shares = std::array::from_fn(|i| Share { next: AtomicUsize::new(end(i)), end: end(i + 1) });
-        let mut job = Job { work, shares, panicked: AtomicBool::new(false) };
-        shared.open(&mut job);
+        // SAFETY: whoever posts holds `busy` for as long as it is posted.
+        let posted = unsafe { self.inner.crew.post(|board| board.lend(work, pieces)) };
+        let inside = Inside::new();
+        posted.board().do_lent(0);
+        drop(inside);
+        let start = Instant::now();
+        posted.finish();
+        pause.waited(start, Instant::now());
+        let panicked = posted.board().panicked();
+        drop(posted);
+        drop(pause);
+        assert!(!panicked, "a piece of the work panicked");
+    }
+}
+
+/// The caller is inside a job.
+struct Inside;
+
+impl Inside {
+    fn new() -> Self {
         INSIDE.set(true);
-        job.take_pieces(0);
+        Self
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
         INSIDE.set(false);
-        shared.close();
-        assert!(!job.panicked.load(Ordering::Relaxed), "a piece of the work panicked");
-    }
-}
-
-impl Job {
-    /// Does the pieces of share `first`, then what is left of the others.
-    fn take_pieces(&self, first: usize) {
-        let (before, from) = self.shares.split_at(first % SHARES);
-        for share in from.iter().chain(before) {
-            loop {
-                let i = share.next.fetch_add(1, Ordering::Relaxed);
-                if i >= share.end {
-                    break;
-                }
-                // SAFETY: the caller of `Pool::run`, whose closure this is, waits until no thread is active.
-                let work = unsafe { &*self.work };
-                if catch_unwind(AssertUnwindSafe(|| work(i))).is_err() {
-                    self.panicked.store(true, Ordering::Relaxed);
-                    self.shares.iter().for_each(|s| s.next.store(s.end, Ordering::Relaxed));
-                    return;
-                }
-            }
-        }
-    }
-}
-
-impl Shared {
-    fn open(&self, job: &mut Job) {
-        self.job.store(job, Ordering::SeqCst);
-        self.epoch.fetch_add(1, Ordering::SeqCst);
-        if *self.sleeping.lock().unwrap_or_else(PoisonError::into_inner) > 0 {
-            self.wake.notify_all();
-        }
-    }
-
-    /// Takes the job back and waits until no thread can hold its address.
-    fn close(&self) {
-        self.job.store(std::ptr::null_mut(), Ordering::SeqCst);
-        let idle = || (self.active.load(Ordering::SeqCst) == 0).then_some(());
-        if spin(idle).is_some() {
-            return;
-        }
-        let mut guard = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        self.waiting.store(true, Ordering::SeqCst);
-        while idle().is_none() {
-            guard = self.done.wait(guard).unwrap_or_else(PoisonError::into_inner);
-        }
-        self.waiting.store(false, Ordering::SeqCst);
-    }
-
-    /// Counts this thread as idle, and wakes the caller if it waits for that.
-    fn leave(&self) {
-        if self.active.fetch_sub(1, Ordering::SeqCst) == 1 && self.waiting.load(Ordering::SeqCst) {
-            drop(self.idle.lock().unwrap_or_else(PoisonError::into_inner));
-            self.done.notify_all();
-        }
-    }
-
-    fn work(&self, thread: usize) {
-        INSIDE.set(true);
-        let mut seen = 0;
-        while let Some(epoch) = self.wait(seen) {
-            seen = epoch;
-            self.active.fetch_add(1, Ordering::SeqCst);
-            let job = self.job.load(Ordering::SeqCst);
-            if !job.is_null() {
-                // SAFETY: `close` first clears the pointer and then waits for `active` to be 0. This thread was counted as
-                // active before it read the pointer, so the job outlives its use here.
-                unsafe { &*job }.take_pieces(thread);
-            }
-            self.leave();
-        }
-    }
-
-    /// Waits for a job later than `seen`; `None` when the pool ends.
-    fn wait(&self, seen: u32) -> Option<u32> {
-        let ready = || {
-            if self.stop.load(Ordering::SeqCst) {
-                return Some(None);
-            }
-            let epoch = self.epoch.load(Ordering::SeqCst);
-            (epoch != seen).then_some(Some(epoch))
-        };
-        if let Some(answer) = spin(ready) {
-            return answer;
-        }
-        let mut sleeping = self.sleeping.lock().unwrap_or_else(PoisonError::into_inner);
-        *sleeping += 1;
-        loop {
-            if let Some(answer) = ready() {
-                *sleeping -= 1;
-                return answer;
-            }
-            sleeping = self.wake.wait(sleeping).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-}
-
-/// Asks until there is an answer, for [`SPIN`] at most.
-fn spin<T>(ask: impl Fn() -> Option<T>) -> Option<T> {
-    let start = Instant::now();
-    loop {
-        for _ in 0..64 {
-            if let Some(answer) = ask() {
-                return Some(answer);
-            }
-            std::hint::spin_loop();
-        }
-        if start.elapsed() > SPIN {
-            return None;
-        }
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::SeqCst);
-        drop(self.shared.sleeping.lock().unwrap_or_else(PoisonError::into_inner));
-        self.shared.wake.notify_all();
+        self.crew.stop();
         for t in self.threads.drain(..) {
             // A thread that panicked outside a job has nothing left to tell.
             let _ = t.join();
@@ -279,73 +196,13 @@ impl Workers for Pool {
             }
         });
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_piece_is_done_once() {
-        let pool = Pool::new(3);
-        let mut out = vec![0.0; 1001];
-        for round in 0..200 {
-            pool.for_chunks(&mut out, 7, &|i, piece| piece.iter_mut().for_each(|x| *x += i as f32));
-            if round % 50 == 0 {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        }
-        assert!(out.iter().enumerate().all(|(i, &x)| x == 200.0 * (i / 7) as f32));
-    }
-
-    #[test]
-    fn every_column_of_every_matrix_is_done_once() {
-        for threads in [1, 2, 5] {
-            let pool = Pool::new(threads);
-            let (mut a, mut b) = (vec![0.0; 3 * 50], vec![0.0; 3 * 7]);
-            for _ in 0..100 {
-                let mut outs = [Columns::new(&mut a, 50), Columns::new(&mut b, 7)];
-                pool.for_columns(&mut outs, 4, &|matrix, first, mut piece| {
-                    for row in 0..piece.rows() {
-                        let columns = piece.row(row).iter_mut().enumerate();
-                        columns.for_each(|(i, x)| *x += (matrix * 1000 + row * 100 + first + i) as f32);
-                    }
-                });
-            }
-            let expected =
-                |matrix: usize, width: usize, i: usize| 100.0 * (matrix * 1000 + i / width * 100 + i % width) as f32;
-            assert!((0..150).all(|i| a[i] == expected(0, 50, i)));
-            assert!((0..21).all(|i| b[i] == expected(1, 7, i)));
-        }
-    }
-
-    #[test]
-    fn a_panic_reaches_the_caller_and_the_pool_goes_on() {
-        let pool = Pool::new(2);
-        let caught = catch_unwind(AssertUnwindSafe(|| pool.run(8, &|i| assert!(i != 5, "no"))));
-        assert!(caught.is_err());
-        let sum = AtomicUsize::new(0);
-        pool.run(8, &|i| {
-            sum.fetch_add(i, Ordering::Relaxed);
-        });
-        assert_eq!(sum.into_inner(), 28);
-    }
-
-    #[test]
-    fn jobs_within_jobs_and_from_several_threads_finish() {
-        let pool = Pool::new(2);
-        let sum = AtomicUsize::new(0);
-        std::thread::scope(|s| {
-            for _ in 0..4 {
-                s.spawn(|| {
-                    pool.run(10, &|_| {
-                        pool.run(10, &|_| {
-                            sum.fetch_add(1, Ordering::Relaxed);
-                        })
-                    })
-                });
-            }
-        });
-        assert_eq!(sum.into_inner(), 400);
+    fn for_lasting(&self, work: &Arc<dyn Lasting>, x: &[f32], take: &mut dyn FnMut(usize, &[f32; RESULTS])) -> bool {
+        let Some(_busy) = self.enter() else { return false };
+        // SAFETY: as in `run`.
+        let posted = unsafe { self.inner.crew.post(|board| board.share(work, x)) };
+        let _inside = Inside::new();
+        posted.board().take(take);
+        true
     }
 }

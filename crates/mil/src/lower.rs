@@ -1,5 +1,7 @@
 //! Lowering: from an operation's plain meaning to a kernel that a plan runs.
 
+mod lasting;
+
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt::{self, Debug};
@@ -12,6 +14,8 @@ use bytes::Bytes;
 use crate::layout::Layout;
 use crate::op::{OpError, Operands, Out};
 use crate::packed::Packed;
+
+pub use lasting::{Lasting, RESULTS};
 
 /// A compiled operation. It holds constants and what follows from them alone; shapes it takes from the operands at each
 /// run, since one plan may serve a family of shapes.
@@ -31,6 +35,11 @@ pub trait Kernel: Send + Sync + Debug {
     /// ([`Operands::layout_at`], [`Operands::halves_at`]). Either all operands that it accepts so lie in states, or none.
     fn accepts_view(&self, _param: usize, _layout: &Layout) -> bool {
         false
+    }
+
+    /// The work that it gives to [`Workers::for_lasting`], for which there is room then.
+    fn lasting(&self) -> Option<&Arc<dyn Lasting>> {
+        None
     }
 
     /// Whether it ignores the operand at run time because it holds it, packed for this machine.
@@ -59,6 +68,12 @@ pub trait Workers: Sync {
     /// Splits each of several matrices into pieces of `piece` columns (its last may be narrower) and calls
     /// `f(matrix, first column, columns)` once for each, on any thread. Returns when all are done.
     fn for_columns(&self, outs: &mut [Columns<'_>], piece: usize, f: &(dyn Fn(usize, usize, Columns<'_>) + Sync));
+
+    /// Does `work` on `x`, and calls `take(piece, results)` once for each piece, on the caller's thread. Waits for no thread that
+    /// the system has put aside. Where that is not to be had, nothing is done, and the answer is `false`.
+    fn for_lasting(&self, _work: &Arc<dyn Lasting>, _x: &[f32], _take: &mut dyn FnMut(usize, &[f32; RESULTS])) -> bool {
+        false
+    }
 }
 
 /// One thread: the caller's.

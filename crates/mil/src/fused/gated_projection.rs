@@ -9,10 +9,11 @@ use super::gated_silu::gated;
 use super::pattern::{Bindings, Look, Pattern};
 use super::{Argument, Fused};
 use crate::case::Case;
-use crate::lower::{Context, Kernel, LowerOperands};
+use crate::lower::{Context, Kernel, Lasting, LowerOperands, RESULTS};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
 use crate::ops::support::matrix::Matrix;
 use crate::ops::support::products::{self, integers, packed, rows_scratch};
+use crate::ops::support::row::Row;
 use crate::tensor::Tensor;
 use crate::types::{DType, Opset};
 
@@ -107,7 +108,9 @@ impl Op for GatedProjection {
     fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
         let (gate, up, exact) = (packed(x, GATE, 0)?, packed(x, UP, 0)?, x.exact());
         let any = integers(&gate, exact) || integers(&up, exact);
-        Some(Box::new(Lowered { matrices: [gate, up], exact, scratch: if any { rows_scratch(x, X) } else { 0 } }))
+        let scratch = if any { rows_scratch(x, X) } else { 0 };
+        let matrices = [gate, up];
+        Some(Box::new(Lowered { row: Row::gated(&matrices, exact), matrices, exact, scratch }))
     }
 
     fn cases(&self) -> Vec<Case> {
@@ -129,6 +132,8 @@ struct Lowered {
     matrices: [Arc<Matrix>; 2],
     exact: bool,
     scratch: usize,
+    /// The same for one row, without biases.
+    row: Option<Arc<dyn Lasting>>,
 }
 
 impl Kernel for Lowered {
@@ -136,12 +141,26 @@ impl Kernel for Lowered {
         let bias = |param: usize| if x.has(param) { x.f32s(param).map(Some) } else { Ok(None) };
         let [gate, up] = &self.matrices;
         let biases = [bias(GATE_BIAS)?, bias(UP_BIAS)?];
-        products::gated(x.f32s(X)?, [gate, up], biases, self.exact, out[0].f32s()?, cx);
+        let (x, out) = (x.f32s(X)?, out[0].f32s()?);
+        if let (Some(row), [None, None]) = (&self.row, biases)
+            && out.len() == gate.view().rows()
+            && cx.workers.for_lasting(row, x, &mut |i, results| {
+                let out = out.chunks_mut(RESULTS).nth(i).expect("as many pieces as there are results");
+                out.copy_from_slice(&results[..out.len()]);
+            })
+        {
+            return Ok(());
+        }
+        products::gated(x, [gate, up], biases, self.exact, out, cx);
         Ok(())
     }
 
     fn scratch(&self) -> usize {
         self.scratch
+    }
+
+    fn lasting(&self) -> Option<&Arc<dyn Lasting>> {
+        self.row.as_ref()
     }
 
     fn holds(&self, param: usize) -> bool {

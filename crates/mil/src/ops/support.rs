@@ -23,6 +23,7 @@ pub mod pooling;
 pub(crate) mod products;
 pub mod reduce;
 pub mod resizing;
+pub(crate) mod row;
 pub mod sampling;
 pub mod scattering;
 pub mod slicing;

@@ -13,14 +13,15 @@ use anemone_kernels::words::{bytes_of, bytes_of_mut};
 use smallvec::SmallVec;
 
 use super::matrix::Matrix;
-use crate::lower::{Context, Kernel, LowerOperands};
+use super::row::{Row, share};
+use crate::lower::{Context, Kernel, Lasting, LowerOperands};
 use crate::op::{OpError, Operands, Out};
 use crate::types::elements;
 
 /// Rows of a matrix that one piece of work computes. Fixed, so that results do not depend on the number of threads.
 pub(crate) const ROWS: usize = 2 * PANEL;
 /// Products of fewer multiplications than this are not worth sharing.
-const SHARE: usize = 1 << 15;
+pub(super) const SHARE: usize = 1 << 15;
 /// Alignment of quantized rows, in floats.
 const ALIGN: usize = 16;
 
@@ -72,6 +73,11 @@ impl<'a> Input<'a> {
         Self { x, n, quantized: Some(Activations::new(n, k, bytes_of(words))) }
     }
 
+    /// One row that was prepared before.
+    pub(super) fn row(x: &'a [f32], quantized: Option<Activations<'a>>) -> Self {
+        Self { x, n: 1, quantized }
+    }
+
     /// Rows `from..to`; `from` is a multiple of [`TOGETHER`], and so is `to` unless it is the end.
     fn rows(&self, from: usize, to: usize, k: usize) -> Self {
         let quantized = self.quantized.map(|q| q.tokens(from..to));
@@ -79,7 +85,7 @@ impl<'a> Input<'a> {
     }
 
     /// The product with rows `first..` of a matrix, as many as there are columns in `out`.
-    fn product(&self, matrix: &Matrix, first: usize, out: Columns<'_>) {
+    pub(super) fn product(&self, matrix: &Matrix, first: usize, out: Columns<'_>) {
         let w = matrix.view();
         let rows = first..first + out.width();
         match self.quantized {
@@ -172,6 +178,7 @@ pub(crate) struct Lowered {
     matrices: SmallVec<[Arc<Matrix>; 4]>,
     exact: bool,
     scratch: usize,
+    row: Option<Arc<dyn Lasting>>,
 }
 
 impl Lowered {
@@ -186,7 +193,7 @@ impl Lowered {
         let exact = x.exact();
         let integers = matrices.iter().any(|m| integers(m, exact));
         let scratch = if integers { rows_scratch(x, roles.x) } else { 0 };
-        Self { roles, matrices, exact, scratch }
+        Self { roles, row: Row::new(&matrices, exact), matrices, exact, scratch }
     }
 }
 
@@ -214,12 +221,23 @@ impl Kernel for Lowered {
             terms.push(Term { matrix, bias: given(biases, i)?, added: given(added, i)? });
             outs.push(Columns::new(out.f32s()?, matrix.view().rows()));
         }
-        products(x.f32s(self.roles.x)?, &terms, self.exact, &mut outs, cx);
+        let x = x.f32s(self.roles.x)?;
+        if let Some(row) = &self.row
+            && outs[0].rows() == 1
+            && share(row, x, &terms, &mut outs, cx.workers)
+        {
+            return Ok(());
+        }
+        products(x, &terms, self.exact, &mut outs, cx);
         Ok(())
     }
 
     fn scratch(&self) -> usize {
         self.scratch
+    }
+
+    fn lasting(&self) -> Option<&Arc<dyn Lasting>> {
+        self.row.as_ref()
     }
 
     fn holds(&self, param: usize) -> bool {
