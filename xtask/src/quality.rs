@@ -1,6 +1,5 @@
 //! What each compression costs in quality: docs/quality.md, by converting and verifying one model in every way.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -39,7 +38,15 @@ const PROFILES: [&str; 3] = ["portable", "gpu", "ane"];
 /// Between these lines of the page the table stands.
 const MARKS: [&str; 2] = ["<!-- measured: begin -->\n", "<!-- measured: end -->\n"];
 
-/// Measures, and writes the table into docs/quality.md.
+/// What stands above the rows: of weights, and of the arithmetic of half floats.
+const HEADS: [&str; 2] = [
+    "| `convert` with | MB | bits a weight | perplexity | times the source's | best tokens | mean KL | KL of 99 % |\n\
+     |---|---|---|---|---|---|---|---|\n",
+    "| `convert` with | from position | best tokens | mean KL | overflows |\n|---|---|---|---|---|\n",
+];
+
+/// Measures, and writes the rows into the tables of docs/quality.md. Rows of what is not measured stay as they are, so that it
+/// can be done in pieces.
 ///
 /// # Errors
 /// If a conversion fails for another reason than that the profile does not take it.
@@ -54,12 +61,7 @@ pub fn measure(options: &Options) -> Result<()> {
         true => PROFILES.to_vec(),
         false => options.profile.iter().map(String::as_str).collect(),
     };
-    let mut table = String::from(
-        "| `convert` with | MB | bits a weight | perplexity | times the source's | best tokens | mean KL | KL of 99 % |\n\
-         |---|---|---|---|---|---|---|---|\n",
-    );
-    let mut strict =
-        String::from("| `convert` with | from position | best tokens | mean KL | overflows |\n|---|---|---|---|---|\n");
+    let page = root.join("docs/quality.md");
     for recipe in weights {
         for profile in &profiles {
             let package = work.path().join("model");
@@ -77,18 +79,18 @@ pub fn measure(options: &Options) -> Result<()> {
             ensure!(ran.status.success(), "convert {flags:?}: {}", String::from_utf8_lossy(&ran.stderr));
             let strict_at: &[usize] = if recipe == "f16" { &options.strict } else { &[] };
             let report = verify(options, &package, strict_at)?;
-            row(&mut table, &flags, &package, matrices as f64, &report["logits"])?;
+            let mut rows = vec![row(&flags, &package, matrices as f64, &report["logits"])?];
             for s in report["strict"].as_array().into_iter().flatten() {
                 let a = &s["agreement"];
                 let overflows = s["overflows"].as_array().map_or(0, Vec::len);
                 let (at, kl) = (&s["position"], number(&a["mean_divergence"]));
-                writeln!(strict, "| `{}` | {at} | {} | {kl:.1e} | {overflows} |", flags.join(" "), share(a))?;
+                rows.push(format!("| `{}` | {at} | {} | {kl:.1e} | {overflows} |", flags.join(" "), share(a)));
             }
             fs::remove_dir_all(&package)?;
+            insert(&page, &rows, options.strict.is_empty())?;
         }
     }
-    let strict = if options.strict.is_empty() { String::new() } else { format!("\n{strict}") };
-    insert(&root.join("docs/quality.md"), &format!("{table}{strict}"))
+    Ok(())
 }
 
 /// The flags of a recipe, a scheme with rules behind it.
@@ -117,12 +119,11 @@ fn verify(options: &Options, package: &Path, strict: &[usize]) -> Result<Value> 
     serde_json::from_slice(&ran.stdout).with_context(|| String::from_utf8_lossy(&ran.stderr).into_owned())
 }
 
-fn row(table: &mut String, flags: &[String], package: &Path, weights: f64, logits: &Value) -> Result<()> {
+fn row(flags: &[String], package: &Path, weights: f64, logits: &Value) -> Result<String> {
     let blob = package.join("model.mlpackage/Data/com.apple.CoreML/weights/weight.bin");
     let bytes = fs::metadata(blob)?.len() as f64;
     let (own, source) = (number(&logits["perplexity"]), number(&logits["reference_perplexity"]));
-    writeln!(
-        table,
+    Ok(format!(
         "| `{}` | {:.1} | {:.2} | {own:.3} | {:.4} | {} | {:.1e} | {:.1e} |",
         flags.join(" "),
         bytes / 1e6,
@@ -131,8 +132,7 @@ fn row(table: &mut String, flags: &[String], package: &Path, weights: f64, logit
         share(logits),
         number(&logits["mean_divergence"]),
         number(&logits["divergence_99"]),
-    )?;
-    Ok(())
+    ))
 }
 
 fn number(value: &Value) -> f64 {
@@ -143,14 +143,35 @@ fn share(agreement: &Value) -> String {
     format!("{:.1} %", 100.0 * number(&agreement["same"]) / number(&agreement["positions"]))
 }
 
-/// Replaces what stands between the marks of the page.
-fn insert(page: &Path, table: &str) -> Result<()> {
+/// Writes rows of one conversion over those of the same flags between the marks of the page; those of the arithmetic of half
+/// floats stay if they were not measured.
+fn insert(page: &Path, rows: &[String], keep_strict: bool) -> Result<()> {
     let text = fs::read_to_string(page).with_context(|| page.display().to_string())?;
     let [begin, end] = MARKS;
     let (before, rest) = text.split_once(begin).context("docs/quality.md lacks its first mark")?;
-    let (_, after) = rest.split_once(end).context("docs/quality.md lacks its second mark")?;
-    fs::write(page, format!("{before}{begin}\n{table}\n{end}{after}"))?;
+    let (table, after) = rest.split_once(end).context("docs/quality.md lacks its second mark")?;
+    fs::write(page, format!("{before}{begin}\n{}\n{end}{after}", merged(table, rows, keep_strict)))?;
     Ok(())
+}
+
+/// The tables with `rows` in place of those of the same conversion, in the order of the compressions and profiles.
+fn merged(table: &str, rows: &[String], keep_strict: bool) -> String {
+    let flags = |row: &str| row.split('`').nth(1).unwrap_or_default().to_owned();
+    let strict = |row: &&str| row.matches(" | ").count() < 6;
+    let new = rows.first().map(|row| flags(row));
+    let stays = |row: &&str| row.starts_with("| `--") && (Some(flags(row)) != new || keep_strict && strict(row));
+    let mut all: Vec<&str> = table.lines().filter(stays).chain(rows.iter().map(String::as_str)).collect();
+    let place = |row: &str| {
+        let flags = flags(row);
+        let words: Vec<&str> = flags.split_whitespace().collect();
+        let scheme = SCHEMES.iter().position(|scheme| words.get(1) == Some(&scheme.name));
+        (scheme, words.len(), PROFILES.iter().position(|profile| words.last() == Some(profile)))
+    };
+    // Rows of one conversion stay in their order.
+    all.sort_by_key(|row| place(row));
+    let (strict, plain): (Vec<&str>, Vec<&str>) = all.into_iter().partition(strict);
+    let tables = [plain, strict].into_iter().zip(HEADS).filter(|(rows, _)| !rows.is_empty());
+    tables.map(|(rows, head)| format!("{head}{}\n", rows.join("\n"))).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -161,5 +182,20 @@ mod tests {
     fn recipes_become_flags() {
         let expected = ["--weights", "int4", "--rule", "lm_head=f16", "--profile", "gpu"];
         assert_eq!(flags("int4 lm_head=f16", "gpu"), expected);
+    }
+
+    #[test]
+    fn rows_take_the_place_of_their_own_and_the_others_stay() {
+        let row = |flags: &str, top: &str| format!("| `{flags}` | 1 | 2 | 3 | 4 | {top} | 6 | 7 |");
+        let strict = |flags: &str, top: &str| format!("| `{flags}` | 10 | {top} | 1e-3 | 0 |");
+        let (half, eight) = ("--weights f16 --profile gpu", "--weights int8 --profile portable");
+        let once = merged("", &[row(eight, "a")], true);
+        let twice = merged(&once, &[row(half, "b"), strict(half, "c")], false);
+        let tables = |halves: [String; 2], eights: String| {
+            format!("{}{}\n{eights}\n\n{}{}\n", HEADS[0], halves[0], HEADS[1], halves[1])
+        };
+        assert_eq!(twice, tables([row(half, "b"), strict(half, "c")], row(eight, "a")));
+        let again = merged(&twice, &[row(half, "d")], true);
+        assert_eq!(again, tables([row(half, "d"), strict(half, "c")], row(eight, "a")));
     }
 }

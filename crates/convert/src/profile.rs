@@ -87,6 +87,10 @@ pub(crate) fn context(profile: Profile, config: &Config, asked: Option<usize>) -
     let usual = trained.min(DEFAULT_CONTEXT);
     let least = if profile == Profile::Gpu { gpu::LEAST_CONTEXT } else { 2 };
     let problem = |problem| Err(ConvertError::Options { option: "context", problem });
+    if trained < least {
+        let config = "the length that its file gives (`max_position_embeddings`, `context_length`)";
+        return problem(format!("{trained}, {config}; a package for {profile} has {least} positions or more"));
+    }
     let context = asked.unwrap_or(match profile {
         Profile::Ane => 1 << usual.max(1).ilog2(),
         Profile::Portable | Profile::Gpu => usual,

@@ -206,10 +206,19 @@ impl BundleManifest {
             return Err(BundleError::TooNew { path, found: version.version });
         }
         let manifest: Self = serde_json::from_str(&text).map_err(malformed)?;
-        match manifest.strange_part() {
+        match manifest.strange_version().or_else(|| manifest.strange_part()) {
             None => Ok(manifest),
             Some(problem) => Err(BundleError::Malformed { path, problem }),
         }
+    }
+
+    /// What is wrong with the version.
+    fn strange_version(&self) -> Option<String> {
+        let (expected, of) =
+            if self.parts.is_empty() { (VERSION_OF_ONE, "in one package") } else { (VERSION, "in parts") };
+        (self.version != expected).then(|| {
+            format!("`version` is {}; expected {expected}, that of a model {of}; convert the model again", self.version)
+        })
     }
 
     /// What is wrong with the list of parts.
@@ -327,7 +336,7 @@ mod tests {
 
     fn manifest() -> BundleManifest {
         BundleManifest {
-            version: VERSION,
+            version: VERSION_OF_ONE,
             name: "tiny".into(),
             context: 64,
             weights: "f16".into(),
@@ -372,6 +381,7 @@ mod tests {
         let mut m = manifest();
         assert!(!m.to_json().contains("parts") && !m.to_json().contains("columns"), "{}", m.to_json());
         for names in [&["../a.mlpackage"][..], &["a.txt"], &["a.mlpackage", "a.mlpackage"], &["b/a.mlpackage"]] {
+            m.version = VERSION;
             m.parts = names.iter().map(|name| part(name)).collect();
             std::fs::write(dir.path().join(MANIFEST), m.to_json()).unwrap();
             let error = BundleManifest::read(dir.path()).unwrap_err().to_string();
@@ -454,6 +464,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(MANIFEST), r#"{"version": 9, "shape": "other"}"#).unwrap();
         assert!(matches!(BundleManifest::read(dir.path()), Err(BundleError::TooNew { found: 9, .. })));
+        for version in [0, VERSION] {
+            let text = BundleManifest { version, ..manifest() }.to_json();
+            std::fs::write(dir.path().join(MANIFEST), text).unwrap();
+            let error = BundleManifest::read(dir.path()).unwrap_err().to_string();
+            assert!(error.contains(&format!("`version` is {version}; expected 1")), "{error}");
+        }
         for text in ["", "{", "[]", "{\"version\": 1}"] {
             std::fs::write(dir.path().join(MANIFEST), text).unwrap();
             assert!(matches!(BundleManifest::read(dir.path()), Err(BundleError::Malformed { .. })), "{text}");

@@ -27,6 +27,8 @@ pub(crate) struct Feedback {
 #[derive(Debug)]
 struct Span {
     columns: Range<usize>,
+    /// Columns, counted from the first of the span, in the order in which they are rounded.
+    order: Vec<usize>,
     /// Row `k`: `Vᵢₖ` for the columns `i` before `k`, then anything.
     factor: Vec<f32>,
 }
@@ -39,10 +41,16 @@ impl Feedback {
         let spans = spans
             .into_iter()
             .map(|span| {
-                let moments = moments(columns, values, scale, span.clone());
                 let n = span.len();
-                importance.extend((0..n).rev().map(|i| moments[i * n + i]));
-                Span { columns: span, factor: factor(moments, n) }
+                let squares = squares(columns, values, scale, span.clone());
+                let mut order: Vec<usize> = (0..n).collect();
+                // Columns that matter most come first, while all others can still make up for them.
+                order.sort_by(|&a, &b| squares[b].total_cmp(&squares[a]).then(a.cmp(&b)));
+                let moments = moments(columns, values, scale, &span, &order);
+                let mut own = vec![0.0; n];
+                order.iter().rev().enumerate().for_each(|(i, &column)| own[column] = moments[i * n + i]);
+                importance.extend(own);
+                Span { columns: span, order, factor: factor(moments, n) }
             })
             .collect();
         let mean = importance.iter().sum::<f32>() / columns.max(1) as f32;
@@ -52,14 +60,15 @@ impl Feedback {
     }
 
     /// Rounds four rows, side by side in columns: `round(column, row, wanted) -> taken`. Each error is made up for by the columns
-    /// after it, as far as they can.
+    /// that are rounded after it, as far as they can.
     pub(crate) fn round(&self, columns: &[[f32; 4]], mut round: impl FnMut(usize, usize, f32) -> f32) {
         let mut errors: Vec<[f32; 4]> = Vec::with_capacity(columns.len().min(SPAN));
         for span in &self.spans {
             errors.clear();
-            for (k, &weights) in columns[span.columns.clone()].iter().enumerate() {
+            for (k, &column) in span.order.iter().enumerate() {
                 let owed = products(&errors, &span.factor[k * span.columns.len()..][..k]);
-                let column = span.columns.start + k;
+                let column = span.columns.start + column;
+                let weights = columns[column];
                 errors.push(std::array::from_fn(|row| weights[row] - round(column, row, weights[row] + owed[row])));
             }
         }
@@ -82,12 +91,21 @@ fn products(errors: &[[f32; 4]], factor: &[f32]) -> [f32; 4] {
     std::array::from_fn(|row| sums.iter().map(|sum| sum[row]).sum())
 }
 
-/// The sum of `x xᵀ` with damping, its lower half, the columns in reverse order.
-fn moments(columns: usize, values: &[f16], scale: f32, span: Range<usize>) -> Vec<f32> {
+/// The sum of the squares of each column.
+fn squares(columns: usize, values: &[f16], scale: f32, span: Range<usize>) -> Vec<f32> {
+    let mut all = vec![0.0; span.len()];
+    for row in values.chunks_exact(columns) {
+        all.iter_mut().zip(&row[span.clone()]).for_each(|(s, v)| *s += (v.to_f32() * scale).powi(2));
+    }
+    all
+}
+
+/// The sum of `x xᵀ` with damping, its lower half, the columns of the span in the reverse of `order`.
+fn moments(columns: usize, values: &[f16], scale: f32, span: &Range<usize>, order: &[usize]) -> Vec<f32> {
     let (n, tokens) = (span.len(), values.len() / columns.max(1));
     let mut turned = vec![0.0; n * tokens];
     turned.par_chunks_mut(tokens.max(1)).enumerate().for_each(|(i, out)| {
-        let column = span.end - 1 - i;
+        let column = span.start + order[n - 1 - i];
         out.iter_mut().enumerate().for_each(|(t, out)| *out = values[t * columns + column].to_f32() * scale);
     });
     let mut all = vec![0.0; n * n];
@@ -101,7 +119,7 @@ fn moments(columns: usize, values: &[f16], scale: f32, span: Range<usize>) -> Ve
     all
 }
 
-/// `V` of `moments`, a symmetric matrix whose columns are in reverse order; row by row of its transpose, in the right order.
+/// `V` of `moments`, a symmetric matrix whose columns are in reverse; row by row of its transpose, in the order of rounding.
 fn factor(mut moments: Vec<f32>, n: usize) -> Vec<f32> {
     lower(&mut moments, n);
     let mut factor = vec![0.0; n * n];
@@ -187,7 +205,8 @@ mod tests {
         let n = 150;
         let x = inputs(400, n);
         let values: Vec<f16> = x.iter().map(|&v| f16::from_f32(v)).collect();
-        let mut l = moments(n, &values, 1.0, 0..n);
+        let order: Vec<usize> = (0..n).collect();
+        let mut l = moments(n, &values, 1.0, &(0..n), &order);
         let before = l.clone();
         lower(&mut l, n);
         for i in 0..n {
@@ -221,6 +240,35 @@ mod tests {
             }
         }
         assert!(better < 0.5 * plain, "{better} against {plain}");
+    }
+
+    #[test]
+    fn the_largest_column_comes_first_wherever_it_is() {
+        let (n, tokens) = (96, 300);
+        let mut x = inputs(tokens, n);
+        for row in x.chunks_exact_mut(n) {
+            row[n - 1] = 10.0 * row[n - 4..n - 1].iter().sum::<f32>();
+        }
+        let feedback = feedback(n, &x);
+        let weights: Vec<[f32; 4]> = noise(4 * n).as_chunks::<4>().0.to_vec();
+        let mut taken = vec![[0f32; 4]; n];
+        let mut order = Vec::new();
+        feedback.round(&weights, |column, row, wanted| {
+            order.push(column);
+            taken[column][row] = (wanted * 8.0).round() / 8.0;
+            taken[column][row]
+        });
+        assert_eq!(order[..4], [n - 1; 4], "four rows of it");
+        order.sort_unstable();
+        assert!(order.chunks(4).enumerate().all(|(c, rows)| rows == [c; 4]), "each column once");
+        let (mut left, mut alone) = (0.0, 0.0);
+        for x in x.chunks_exact(n) {
+            for row in 0..4 {
+                left += (0..n).map(|c| (taken[c][row] - weights[c][row]) * x[c]).sum::<f32>().powi(2);
+                alone += ((taken[n - 1][row] - weights[n - 1][row]) * x[n - 1]).powi(2);
+            }
+        }
+        assert!(left < 0.3 * alone, "{left} is left of {alone}");
     }
 
     #[test]

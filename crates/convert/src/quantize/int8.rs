@@ -10,7 +10,7 @@ use anemone_mil::types::DType;
 use half::f16;
 
 use super::blocks::{Blocks, Encode, Row};
-use super::{Form, Promise, Scheme, Text, check_finite, of_vocabulary, unrepresentable};
+use super::{Form, Promise, Scheme, Text, check_finite, of_vocabulary as is_of_vocabulary, unrepresentable};
 use crate::source::Tensor;
 
 pub(super) const SCHEME: Scheme =
@@ -18,10 +18,15 @@ pub(super) const SCHEME: Scheme =
 
 fn choose(tensor: &Tensor) -> Form {
     match tensor.name() {
-        _ if of_vocabulary(tensor) && tensor.row_len().is_multiple_of(32) => Form::Blocks(&VOCABULARY),
+        _ if is_of_vocabulary(tensor) => of_vocabulary(tensor),
         name if name.contains("v_proj.weight") => Form::Halves,
         _ => Form::Blocks(&ROWS),
     }
+}
+
+/// Eight bits for a matrix of the vocabulary.
+pub(super) fn of_vocabulary(tensor: &Tensor) -> Form {
+    Form::Blocks(if tensor.row_len().is_multiple_of(32) { &VOCABULARY } else { &ROWS })
 }
 
 /// Half a step, with what the rounding of the scale adds.

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::limits::{MAX_TOKENIZER_CONFIG, MAX_TOKENIZER_JSON};
-use crate::error::Result;
+use crate::error::{ConvertError, Result};
 use crate::source::gguf::{Gguf, Metadata, ValueKind};
 use crate::source::json::{Object, read_bounded};
 use crate::source::safetensors::Folder;
@@ -104,7 +104,7 @@ fn of_gguf(file: &Gguf) -> Result<GenerationSettings> {
     let bos = id("bos")?;
     let add_bos = metadata.bool("tokenizer.ggml.add_bos_token")?;
     let add_eos = metadata.bool("tokenizer.ggml.add_eos_token")?;
-    Ok(GenerationSettings {
+    let settings = GenerationSettings {
         bos,
         pad: id("padding")?,
         add_bos: bos.is_some() && add_bos.unwrap_or(sentencepiece || super::pre_tokenizer::adds_bos(pre)),
@@ -116,7 +116,34 @@ fn of_gguf(file: &Gguf) -> Result<GenerationSettings> {
         top_p: sampling(metadata, "top_p")?,
         min_p: sampling(metadata, "min_p")?,
         repetition_penalty: sampling(metadata, "penalty_repeat")?,
-    })
+    };
+    check(file.path(), &settings, |name| {
+        let name = match name {
+            "temperature" => "temp",
+            "repetition_penalty" => "penalty_repeat",
+            other => other,
+        };
+        format!("general.sampling.{name}")
+    })?;
+    Ok(settings)
+}
+
+/// Refuses settings that no sampler can follow; `key` gives the name of one in the file.
+fn check(path: &Path, settings: &GenerationSettings, key: impl Fn(&str) -> String) -> Result<()> {
+    let GenerationSettings { temperature, top_p, min_p, repetition_penalty, .. } = settings;
+    let bounds: [(_, _, fn(f32) -> bool, _); 4] = [
+        ("temperature", temperature, |v| v.is_finite() && v >= 0.0, "a finite number from 0 on"),
+        ("top_p", top_p, |v| v > 0.0 && v <= 1.0, "a number over 0 and up to 1"),
+        ("min_p", min_p, |v| (0.0..=1.0).contains(&v), "a number from 0 to 1"),
+        ("repetition_penalty", repetition_penalty, |v| v.is_finite() && v > 0.0, "a finite number over 0"),
+    ];
+    for (name, found, fits, expected) in bounds {
+        if let Some(found) = found.filter(|&v| !fits(v)) {
+            let problem = format!("{found}; expected {expected}; correct it, or leave it out");
+            return Err(ConvertError::setting(path, &key(name), problem));
+        }
+    }
+    Ok(())
 }
 
 fn sampling(metadata: &Metadata, name: &str) -> Result<Option<f32>> {
@@ -141,18 +168,18 @@ fn of_folder(folder: &Folder) -> Result<GenerationSettings> {
         let Some(generation) = &generation else { return Ok(None) };
         Ok(generation.f64(key)?.map(|v| v as f32))
     };
-    let mut eos = match &generation {
-        Some(generation) if generation.get("eos_token_id").is_some() => generation.u32_list("eos_token_id")?,
-        _ => config.u32_list("eos_token_id")?,
+    let vocabulary = config.usize("vocab_size")?;
+    let says = generation.as_ref().filter(|generation| generation.get("eos_token_id").is_some()).unwrap_or(config);
+    let mut eos = says.u32_list("eos_token_id")?.unwrap_or_default();
+    if let Some((vocabulary, id)) = vocabulary.and_then(|n| Some((n, eos.iter().find(|id| **id as usize >= n)?))) {
+        let problem = format!("the token {id}; expected one of the {vocabulary} of `vocab_size`; correct it, or leave it out");
+        return Err(ConvertError::setting(says.path(), "eos_token_id", problem));
     }
-    .unwrap_or_default();
     if let Some(id) = tokenizer_config.as_ref().and_then(|config| added_token_id(config, "eos_token"))
+        && vocabulary.is_none_or(|n| (id as usize) < n)
         && !eos.contains(&id)
     {
         eos.push(id);
-    }
-    if let Some(vocab) = config.usize("vocab_size")? {
-        eos.retain(|id| (*id as usize) < vocab);
     }
     let bos = id("bos_token_id")?;
     let flag = |key: &str| tokenizer_config.as_ref().map_or(Ok(None), |config| config.bool(key));
@@ -160,7 +187,7 @@ fn of_folder(folder: &Folder) -> Result<GenerationSettings> {
         Some(add) => add,
         None => post_processor_begins_with_special(&folder.path().join("tokenizer.json"))?,
     };
-    Ok(GenerationSettings {
+    let settings = GenerationSettings {
         bos,
         add_bos: add_bos && bos.is_some(),
         add_eos: flag("add_eos_token")?.unwrap_or(false) && !eos.is_empty(),
@@ -172,7 +199,9 @@ fn of_folder(folder: &Folder) -> Result<GenerationSettings> {
         top_p: number("top_p")?,
         min_p: number("min_p")?,
         repetition_penalty: number("repetition_penalty")?,
-    })
+    };
+    check(generation.as_ref().unwrap_or(config).path(), &settings, str::to_owned)?;
+    Ok(settings)
 }
 
 /// The id of a special token that `tokenizer_config.json` names by its text.

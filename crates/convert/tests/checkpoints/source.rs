@@ -285,7 +285,7 @@ fn settings_and_templates_of_a_folder() {
     write("tokenizer.json", tokenizer.clone());
     write(
         "generation_config.json",
-        json!({"bos_token_id": 0, "eos_token_id": [5, 6, 999], "temperature": 0.6, "top_p": 0.9, "do_sample": true}),
+        json!({"bos_token_id": 0, "eos_token_id": [5, 6], "temperature": 0.6, "top_p": 0.9, "do_sample": true}),
     );
     write(
         "tokenizer_config.json",
@@ -313,6 +313,26 @@ fn settings_and_templates_of_a_folder() {
     assert_eq!(source.tokenizer().unwrap().chat_template.as_deref(), Some("J"));
     write("tokenizer_config.json", json!({"chat_template": 3}));
     assert!(source.tokenizer().is_err());
+}
+
+#[test]
+fn settings_that_no_sampler_can_follow_are_refused_by_their_name() {
+    let folder = folder(|_| {});
+    for (settings, key) in [
+        (json!({"eos_token_id": 4_000_000}), "eos_token_id"),
+        (json!({"eos_token_id": [1, 4_000_000]}), "eos_token_id"),
+        (json!({"temperature": -0.5}), "temperature"),
+        (json!({"temperature": 1e39}), "temperature"),
+        (json!({"top_p": 0}), "top_p"),
+        (json!({"min_p": 1.5}), "min_p"),
+        (json!({"repetition_penalty": 0}), "repetition_penalty"),
+    ] {
+        write_json(&folder.path().join("generation_config.json"), &settings);
+        contains(&error(folder.path()), "generation_config.json");
+        contains(&error(folder.path()), &format!("`{key}`"));
+    }
+    write_json(&folder.path().join("generation_config.json"), &json!({"temperature": 0, "top_p": 1, "eos_token_id": 1}));
+    assert_eq!(Source::open(folder.path()).unwrap().generation().eos, [1]);
 }
 
 #[test]
