@@ -172,7 +172,8 @@ fn of_folder(folder: &Folder) -> Result<GenerationSettings> {
     let says = generation.as_ref().filter(|generation| generation.get("eos_token_id").is_some()).unwrap_or(config);
     let mut eos = says.u32_list("eos_token_id")?.unwrap_or_default();
     if let Some((vocabulary, id)) = vocabulary.and_then(|n| Some((n, eos.iter().find(|id| **id as usize >= n)?))) {
-        let problem = format!("the token {id}; expected one of the {vocabulary} of `vocab_size`; correct it, or leave it out");
+        let problem =
+            format!("the token {id}; expected one of the {vocabulary} of `vocab_size`; correct it, or leave it out");
         return Err(ConvertError::setting(says.path(), "eos_token_id", problem));
     }
     if let Some(id) = tokenizer_config.as_ref().and_then(|config| added_token_id(config, "eos_token"))

@@ -331,7 +331,10 @@ fn settings_that_no_sampler_can_follow_are_refused_by_their_name() {
         contains(&error(folder.path()), "generation_config.json");
         contains(&error(folder.path()), &format!("`{key}`"));
     }
-    write_json(&folder.path().join("generation_config.json"), &json!({"temperature": 0, "top_p": 1, "eos_token_id": 1}));
+    write_json(
+        &folder.path().join("generation_config.json"),
+        &json!({"temperature": 0, "top_p": 1, "eos_token_id": 1}),
+    );
     assert_eq!(Source::open(folder.path()).unwrap().generation().eos, [1]);
 }
 
