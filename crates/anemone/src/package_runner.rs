@@ -5,6 +5,7 @@ mod call;
 pub(crate) mod columns;
 mod host_cache;
 mod info;
+mod last_row;
 mod open;
 mod packed_file;
 mod widths;

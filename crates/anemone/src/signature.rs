@@ -105,6 +105,8 @@ pub(crate) struct Call {
     pub(crate) shapes: BTreeMap<String, Vec<usize>>,
     /// The extent that follows the position, if one does: that of past and new tokens together.
     pub(crate) varying: Option<Varying>,
+    /// The axes of the tokens, if the function takes any number of them from 2 up to the width.
+    pub(crate) tokens: Option<Varying>,
 }
 
 impl Call {

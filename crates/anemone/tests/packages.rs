@@ -97,6 +97,42 @@ fn signature_context_and_widths_are_told() {
     }
 }
 
+/// Functions of any number of tokens, with a mask that grows besides: a call costs its own tokens, and guesses are checked in one.
+#[test]
+fn flexible_functions_compute_no_more_tokens_than_there_are() {
+    for name in ["tiny_article_fp16", "tiny_article_decomposed_fp16", "tiny_article_fp32"] {
+        let (runner, mut reference) = (open(name), Reference::read(name));
+        reference.tolerance = reference.tolerance.max(ROUNDED);
+        let info = runner.info();
+        assert_eq!((info.calls[1].narrowest, runner.each()), (2, 8), "{name}: {:?}", info.calls);
+        let n = reference.tokens.len();
+        for first in 2..=8 {
+            let rest = n.saturating_sub(2 * first + 1);
+            let second = first.min(n - first - 1);
+            let pieces: Vec<usize> = [first, 1, second, rest].into_iter().filter(|&n| n > 0).collect();
+            let (mut state, logits) = feed(&runner, &reference.tokens, &pieces);
+            let mut position = 0;
+            for (piece, logits) in pieces.iter().zip(&logits) {
+                position += piece;
+                reference.check(position, logits).unwrap_or_else(|e| panic!("{name}, {pieces:?}: {e}"));
+            }
+            // The same tokens once more, with the logits of each.
+            let mut each = vec![0.0; first * runner.vocabulary()];
+            let at = n - first;
+            runner.feed_each(&mut state, at, &reference.tokens[at..], &mut each).unwrap();
+            for (i, logits) in each.chunks_exact(runner.vocabulary()).enumerate() {
+                reference.check(at + i + 1, logits).unwrap_or_else(|e| panic!("{name}, each of {first}: {e}"));
+            }
+        }
+        // To the very end of the context.
+        let (mut state, mut logits) = (runner.new_state().unwrap(), vec![0.0; runner.vocabulary()]);
+        for position in (0..64).step_by(4) {
+            runner.feed(&mut state, position, &[7, 8, 9, 10], &mut logits).unwrap();
+        }
+        assert!(runner.feed(&mut state, 62, &[7, 8, 9], &mut logits).is_err());
+    }
+}
+
 #[test]
 fn going_back_is_as_if_nothing_had_followed() {
     for name in ["tiny_article_fp16", "multifunction", "tiny_guide_kv2_fp16"] {

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use crate::copy::{gather, gather_halves, scatter_halves, scatter_view};
 use crate::error::RunError;
-use crate::plan::{Plan, Port, RunAction, RunStep};
+use crate::plan::{Plan, Port, RunAction, RunStep, Varying};
 use crate::pool::Pool;
 use crate::schedule::{At, Source, Tables};
 use crate::state::State;
@@ -55,14 +55,30 @@ impl Instance {
     /// Sets the varying extent of the next runs: shapes of inputs and outputs follow it.
     ///
     /// # Errors
-    /// If it is outside the range that was planned, or nothing varies.
+    /// If it is outside the range that was planned, or nothing varies, or two extents do.
     pub fn set_extent(&mut self, extent: usize) -> Result<(), RunError> {
-        let (low, high) = self.plan.varying.as_ref().map_or((0, 0), |v| (v.low, v.high));
-        if !(low..=high).contains(&extent) {
-            return Err(RunError::Extent { found: extent, low, high });
+        match (&self.plan.varying, &self.plan.tokens) {
+            (None, Some(_)) => self.set_extents(0, extent),
+            _ => self.set_extents(extent, 0),
+        }
+    }
+
+    /// As [`Instance::set_extent`], of the varying extent and the number of tokens. Either is 0 if it does not vary.
+    ///
+    /// # Errors
+    /// As [`Instance::set_extent`].
+    pub fn set_extents(&mut self, extent: usize, tokens: usize) -> Result<(), RunError> {
+        let range = |varying: &Option<Varying>| varying.as_ref().map_or((0, 0), |v| (v.low, v.high));
+        let (low, high) = range(&self.plan.varying);
+        let low = low.max(if self.plan.varying.is_some() { tokens } else { 0 });
+        let nothing = self.plan.varying.is_none() && self.plan.tokens.is_none();
+        for (found, (low, high)) in [(tokens, range(&self.plan.tokens)), (extent, (low, high))] {
+            if nothing && extent > 0 || !(low..=high).contains(&found) {
+                return Err(RunError::Extent { found, low, high });
+            }
         }
         if !self.plan.lines.is_empty() {
-            self.plan.lines.move_to(extent, &mut self.tables);
+            self.plan.lines.move_to([extent, tokens], &mut self.tables);
         }
         Ok(())
     }

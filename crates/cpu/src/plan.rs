@@ -11,7 +11,7 @@ use anemone_mil::{Function, Shape};
 use smallvec::SmallVec;
 
 use crate::error::PlanError;
-use crate::family::{Lines, lines};
+use crate::family::{Lines, Point, lines};
 use crate::graph::Graph;
 use crate::lower::lower;
 use crate::memory::{Memory, lay_out};
@@ -29,6 +29,9 @@ pub struct PlanOptions {
     pub shapes: BTreeMap<String, Vec<usize>>,
     /// The extent that may differ from run to run.
     pub varying: Option<Varying>,
+    /// The number of tokens, where a function takes any and that may differ too. What varies besides counts them in: it is
+    /// never less.
+    pub tokens: Option<Varying>,
     /// Digest of the package, which states carry.
     pub owner: [u8; 32],
     /// Whether kernels must compute in floats where they could quantize activations and multiply integers.
@@ -78,6 +81,7 @@ pub struct Plan {
     /// Inputs and pieces of the largest lasting work.
     pub(crate) room: [usize; 2],
     pub(crate) varying: Option<Varying>,
+    pub(crate) tokens: Option<Varying>,
     pub(crate) strict: bool,
     notes: Vec<Note>,
 }
@@ -140,11 +144,11 @@ impl Plan {
         options: &PlanOptions,
         cache: &PackCache,
     ) -> Result<Self, PlanError> {
-        let (extents, high) = probes(options.varying.as_ref());
-        let widest = function(high);
+        let (points, high) = points(options);
+        let widest = function(high[0]);
         let states = Arc::new(StateLayout::of(&widest, options.owner)?);
-        let specialized = |function: &Function, extent: usize| {
-            let mut graph = specialize(function, &shapes_at(function, options, extent)?, &states, cache)?;
+        let specialized = |function: &Function, point: Point| {
+            let mut graph = specialize(function, &shapes_at(function, options, point)?, &states, cache)?;
             graph.exact = options.exact || options.strict;
             graph.strict = options.strict;
             pass::run(&mut graph, cache);
@@ -152,30 +156,30 @@ impl Plan {
         };
         let graph = specialized(&widest, high)?;
         let kernels = lower(&graph, cache);
-        let through = |extents: &[usize]| -> Result<(Lines, Schedule), PlanError> {
+        let through = |points: &[Point]| -> Result<(Lines, Schedule), PlanError> {
             // One at a time: a graph has a name for each value.
             let mut schedules: Vec<Schedule> = Vec::new();
-            for &extent in extents {
-                let probe = (extent != high).then(|| specialized(&function(extent), extent)).transpose()?;
+            for &point in points {
+                let probe = (point != high).then(|| specialized(&function(point[0]), point)).transpose()?;
                 let at = probe.as_ref().unwrap_or(&graph);
                 if !same_nodes(at, &graph) {
                     return Err(PlanError::NotAffine {
                         what: "the list of operations".to_owned(),
-                        found: format!("another at extent {extent}"),
+                        found: format!("another at extents {point:?}"),
                     });
                 }
                 schedules.push(schedule(at, &kernels, states.states.len(), cache));
             }
-            let pairs: Vec<(usize, &Schedule)> = extents.iter().copied().zip(&schedules).collect();
+            let pairs: Vec<(Point, &Schedule)> = points.iter().copied().zip(&schedules).collect();
             Ok((lines(&pairs)?, schedules.pop().expect("at least one probe")))
         };
-        let with_the_widest = options.varying.as_ref().and_then(|v| few_probes(v, high));
-        let found = with_the_widest.and_then(|extents| through(&extents).ok());
-        let (lines, mut schedule) = found.map_or_else(|| through(&extents), Ok)?;
+        let with_the_widest = options.varying.as_ref().and_then(|v| few_probes(v, high[0]));
+        let found = with_the_widest.and_then(|extents| through(&extents.map(|extent| [extent, 0])).ok());
+        let (lines, mut schedule) = found.map_or_else(|| through(&points), Ok)?;
         let mut sizes = sizes(&schedule);
-        for extent in options.varying.iter().flat_map(|v| [v.low, v.high]) {
+        for point in ends(options) {
             schedule.tables = lines.own(&schedule.tables);
-            lines.move_to(extent, &mut schedule.tables);
+            lines.move_to(point, &mut schedule.tables);
             sizes.iter_mut().zip(self::sizes(&schedule)).for_each(|(a, b)| *a = b.max(*a));
         }
         let memory = lay_out(&schedule, &sizes);
@@ -205,6 +209,7 @@ impl Plan {
             scratch,
             room,
             varying: options.varying.clone(),
+            tokens: options.tokens.clone(),
             strict: options.strict,
             notes: schedule.notes,
         })
@@ -281,6 +286,35 @@ fn probes(varying: Option<&Varying>) -> (Vec<usize>, usize) {
     (all, v.high)
 }
 
+/// The points at which a function is looked at, and the widest.
+fn points(options: &PlanOptions) -> (Vec<Point>, Point) {
+    let (extents, high) = probes(options.varying.as_ref());
+    let Some(tokens) = &options.tokens else {
+        return (extents.into_iter().map(|extent| [extent, 0]).collect(), [high, 0]);
+    };
+    let (widths, widest) = probes(Some(tokens));
+    let (Some(varying), [narrow, .., wide]) = (&options.varying, &widths[..]) else {
+        return (widths.into_iter().map(|width| [0, width]).collect(), [high, widest]);
+    };
+    // Corners at which there is something besides the tokens, and a point within.
+    let (short, long) = (tokens.high + 1, varying.high.saturating_sub(2).max(tokens.high + 2));
+    let within = [short.midpoint(long), narrow.midpoint(*wide)];
+    (vec![[short, *narrow], [long, *narrow], [short, *wide], [long, *wide], within], [high, widest])
+}
+
+/// The points between which all lie.
+fn ends(options: &PlanOptions) -> Vec<Point> {
+    let extents = |tokens: usize| match &options.varying {
+        Some(v) => vec![[v.low.max(tokens), tokens], [v.high, tokens]],
+        None => vec![[0, tokens]],
+    };
+    match &options.tokens {
+        Some(tokens) => [tokens.low, tokens.high].into_iter().flat_map(extents).collect(),
+        None if options.varying.is_some() => extents(0),
+        None => Vec::new(),
+    }
+}
+
 /// Of a function for any number of tokens, extents that come with one less to look at, since the widest is looked at already.
 fn few_probes(v: &Varying, high: usize) -> Option<[usize; 3]> {
     let all = [v.low + 1, v.low.midpoint(high), high];
@@ -290,12 +324,15 @@ fn few_probes(v: &Varying, high: usize) -> Option<[usize; 3]> {
 fn shapes_at(
     function: &Function,
     options: &PlanOptions,
-    extent: usize,
+    point: Point,
 ) -> Result<BTreeMap<String, Vec<usize>>, PlanError> {
     let mut shapes = options.shapes.clone();
-    for (name, axis) in options.varying.iter().flat_map(|v| &v.axes) {
-        let declared = function.inputs.iter().map(|&id| function.value(id)).find(|v| v.name == *name);
-        let shape = match (shapes.get_mut(name), declared) {
+    let of = |varying: &'_ Option<Varying>, extent: usize| {
+        varying.iter().flat_map(|v| v.axes.clone()).map(|(name, axis)| (name, axis, extent)).collect::<Vec<_>>()
+    };
+    for (name, axis, extent) in [of(&options.varying, point[0]), of(&options.tokens, point[1])].concat() {
+        let declared = function.inputs.iter().map(|&id| function.value(id)).find(|v| v.name == name);
+        let shape = match (shapes.get_mut(&name), declared) {
             (Some(shape), _) => shape,
             (None, Some(v)) => {
                 let fixed = v.ty.tensor().and_then(|t| t.to_static());
@@ -307,7 +344,7 @@ fn shapes_at(
             }
         };
         let rank = shape.len();
-        *shape.get_mut(*axis).ok_or_else(|| PlanError::NotThere {
+        *shape.get_mut(axis).ok_or_else(|| PlanError::NotThere {
             what: "axis",
             name: format!("{axis} of {name}"),
             known: format!("{rank} axes"),

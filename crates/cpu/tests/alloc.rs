@@ -4,9 +4,11 @@
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anemone_cpu::State;
+use anemone_cpu::{Instance, Plan, PlanOptions, Pool, State, Varying};
+use anemone_mil::lower::PackCache;
 use common::{Fixture, Planned, inputs_of};
 
 struct Counting;
@@ -59,6 +61,37 @@ fn allocations(name: &str, function: &str, threads: usize, varying: bool) -> usi
     ALLOCATIONS.load(Ordering::SeqCst) - before
 }
 
+/// The same where the number of tokens varies too, from run to run.
+fn allocations_of_any_number(name: &str) -> usize {
+    let fixture = Fixture::open(name);
+    let function = &fixture.model.program.functions[fixture.model.default_name()];
+    let varying = |name: &str, axis, low, high| Varying { axes: vec![(name.to_owned(), axis)], low, high };
+    let mut tokens = varying("inputIds", 1, 2, 16);
+    tokens.axes.push(("causalMask".to_owned(), 2));
+    let shapes = [("inputIds", vec![1, 16]), ("causalMask", vec![1, 1, 16, 64])];
+    let options = PlanOptions {
+        shapes: shapes.map(|(name, shape)| (name.to_owned(), shape)).into(),
+        varying: Some(varying("causalMask", 3, 2, 64)),
+        tokens: Some(tokens),
+        ..PlanOptions::default()
+    };
+    let plan = Plan::new(function, &options, &PackCache::default()).unwrap();
+    let mut instance = Instance::new(Arc::new(plan), Pool::new(2));
+    let mut state = State::new(instance.plan().states().clone());
+    let mut step = |extent: usize, tokens: usize| {
+        instance.set_extents(extent, tokens).unwrap();
+        instance.run(&mut state).unwrap();
+    };
+    step(30, 8);
+    let before = ALLOCATIONS.load(Ordering::SeqCst);
+    (0..50).for_each(|i| step(16 + i % 48, 2 + i % 15));
+    let found = ALLOCATIONS.load(Ordering::SeqCst) - before;
+    for (extent, tokens) in [(16, 17), (65, 4), (3, 4), (16, 1)] {
+        assert!(instance.set_extents(extent, tokens).is_err(), "{tokens} tokens of {extent}");
+    }
+    found
+}
+
 // One test, so that no other allocates meanwhile.
 #[test]
 fn a_run_allocates_nothing() {
@@ -79,6 +112,12 @@ fn a_run_allocates_nothing() {
             if n > 0 {
                 wrong.push(format!("{name} {function}, {threads} threads: {n} allocations in 50 runs"));
             }
+        }
+    }
+    for name in ["tiny_article_fp16", "tiny_article_decomposed_fp16"] {
+        let n = allocations_of_any_number(name);
+        if n > 0 {
+            wrong.push(format!("{name}, any number of tokens: {n} allocations in 50 runs"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

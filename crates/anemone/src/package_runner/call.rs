@@ -158,10 +158,11 @@ impl PlannedCall {
     fn run_on(&self, instance: &mut Instance, state: &mut State, feeding: &mut Feeding<'_>) -> Result<(), RunError> {
         let (position, tokens) = (feeding.position, feeding.tokens);
         let width = self.fewest.map_or(self.call.width, |_| tokens.len());
-        if self.fewest.is_some() {
-            instance.set_extent(width)?;
-        } else if self.call.varying.is_some() {
-            instance.set_extent(position + width)?;
+        match (self.fewest.is_some(), self.call.varying.is_some()) {
+            (true, true) => instance.set_extents(position + width, width)?,
+            (true, false) => instance.set_extent(width)?,
+            (false, true) => instance.set_extent(position + width)?,
+            (false, false) => {}
         }
         for &(index, feed) in &self.inputs {
             match (feed, instance.input_mut(index)) {

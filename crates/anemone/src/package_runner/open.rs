@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 
-use anemone_cpu::{Plan, PlanOptions, Pool, StateLayout};
+use anemone_cpu::{Plan, PlanOptions, Pool, StateLayout, Varying};
 use anemone_mil::MilError;
 use anemone_mil::lower::PackCache;
 use anemone_mil::model::Model;
@@ -15,11 +15,12 @@ use super::PackageRunner;
 use super::call::PlannedCall;
 use super::host_cache::as_states;
 use super::info::{self, CallInfo, RunnerInfo, notes};
+use super::last_row::last_row;
 use super::packed_file::PackedFile;
 use super::widths::Families;
 use crate::location::Location;
 use crate::packed::PackedFolder;
-use crate::signature::{Call, Recognized, recognize, unwritten_state};
+use crate::signature::{Call, Recognized, Step, recognize, unwritten_state};
 use crate::step::ReadyStep;
 use crate::{Backend, BackendOptions, heap};
 use crate::{CacheLayout, CacheTensor, Error, Result};
@@ -180,7 +181,8 @@ impl PackageRunner {
             for (part, call) in step.calls.into_iter().enumerate() {
                 let (path, function) = (&location.parts[part], call.function.clone());
                 let strange = |problem| Error::Interface { path: path.clone(), function: function.clone(), problem };
-                let planned = match families.wide(&call) {
+                let wide = || families.wide(&call).or_else(|| parts.flexible(part, &call, owner, options, &pool, true));
+                let planned = match wide() {
                     Some(planned) => planned,
                     None => parts.call(part, call, owner, options, &pool)?.map_err(strange)?,
                 };
@@ -203,7 +205,9 @@ impl PackageRunner {
             }
             steps.push(ReadyStep { logits: calls.len() > last, calls });
         }
-        let checking = options.speculation.tokens().and_then(|tokens| families.checking(tokens));
+        let checking = options.speculation.tokens().and_then(|tokens| {
+            families.checking(tokens).or_else(|| parts.checking(&recognized.steps, tokens, owner, options, &pool))
+        });
         let first = steps.first().and_then(|step| step.calls.last()).expect("a signature has a call of one token");
         let (context, vocabulary) = (first.context(), first.vocabulary());
         let mut weight_bytes = 0;
@@ -276,13 +280,58 @@ impl Parts<'_> {
         let function = rewritten.as_ref().unwrap_or(function);
         let (shapes, varying) = (call.shapes.clone(), call.varying.clone());
         let (exact, strict) = (options.exact, options.strict_fp16);
-        let options = PlanOptions { shapes, varying, owner, exact, strict };
+        let options = PlanOptions { shapes, varying, tokens: None, owner, exact, strict };
         let plan = Plan::new(function, &options, &self.caches[part]).map_err(|source| Error::Plan {
             path: self.location.parts[part].clone(),
             function: call.function.clone(),
             source: Box::new(source),
         })?;
         Ok(PlannedCall::new(call, plan, pool.clone()))
+    }
+}
+
+impl Parts<'_> {
+    /// A call of any number of tokens up to the width, of a function that takes any: with the logits of the last one alone if
+    /// `last`. None where its program does not show what a number in between is.
+    fn flexible(
+        &self,
+        part: usize,
+        call: &Call,
+        owner: [u8; 32],
+        options: &ModelOptions,
+        pool: &Pool,
+        last: bool,
+    ) -> Option<PlannedCall> {
+        let tokens = call.tokens.clone().filter(|_| !options.strict_fp16 && call.caches.is_empty())?;
+        let function = &self.models[part].program.functions[&call.function];
+        let rewritten = call.outputs.first().filter(|_| last).and_then(|output| last_row(function, output));
+        let function = rewritten.as_ref().unwrap_or(function);
+        let fewest = tokens.low;
+        let varying = call.varying.clone().map(|varying| Varying { low: fewest, ..varying });
+        let (shapes, exact) = (call.shapes.clone(), options.exact);
+        let options = PlanOptions { shapes, varying, tokens: Some(tokens), owner, exact, strict: false };
+        let planned = Plan::new(function, &options, &self.caches[part]).map_err(|error| error.to_string());
+        let planned = planned.and_then(|plan| PlannedCall::of_widths(call.clone(), plan, fewest, pool.clone()));
+        let name = &call.function;
+        planned.inspect_err(|error| tracing::debug!("function `{name}`, for any number of tokens: {error}")).ok()
+    }
+
+    /// A call of at most so many tokens with the logits of each, of a function that takes any number.
+    fn checking(
+        &self,
+        steps: &[Step],
+        most: usize,
+        owner: [u8; 32],
+        options: &ModelOptions,
+        pool: &Pool,
+    ) -> Option<PlannedCall> {
+        let [call] = &steps.last()?.calls[..] else { return None };
+        let tokens = call.tokens.clone().filter(|tokens| tokens.high >= most)?;
+        let mut call = Call { width: most, tokens: Some(Varying { high: most, ..tokens.clone() }), ..call.clone() };
+        for (input, axis) in &tokens.axes {
+            *call.shapes.get_mut(input)?.get_mut(*axis)? = most;
+        }
+        self.flexible(0, &call, owner, options, pool, false).filter(PlannedCall::gives_each)
     }
 }
 

@@ -9,7 +9,7 @@ use anemone_mil::{Function, PortShape, TensorType};
 use super::{Call, Feed, Gives, HostCache, Signature};
 
 /// The width of the wide call of functions that take any number of tokens.
-const WIDE: usize = 32;
+const WIDE: usize = 64;
 /// The widest call that is made of functions that offer several.
 const WIDEST: usize = 128;
 
@@ -47,6 +47,7 @@ pub(super) fn fit(signature: &Signature, name: &str, function: &Function) -> Res
             caches: signature.caches.iter().copied().map(HostCache::named).collect(),
             shapes: BTreeMap::new(),
             varying: None,
+            tokens: flexible(function, &ports, width),
         };
         for &cache in signature.caches {
             look.host_cache(&HostCache::named(cache), Some(width));
@@ -69,6 +70,25 @@ pub(super) fn fit(signature: &Signature, name: &str, function: &Function) -> Res
         look.missing.push(format!("no number of tokens a call fits into the context of {context}"));
     }
     if look.missing.is_empty() { Ok(calls) } else { Err(look.missing) }
+}
+
+/// The axes of the tokens in the inputs, if the program leaves their number open and takes any up to this one. That its ports
+/// offer some numbers alone is for Core ML; a plan computes any.
+fn flexible(function: &Function, ports: &[(&'static str, Feed, PortShape)], width: usize) -> Option<Varying> {
+    let axis = |feed: Feed| match feed {
+        Feed::Tokens => Some(1),
+        Feed::Positions => Some(0),
+        Feed::Mask | Feed::WholeMask => Some(2),
+        Feed::Start | Feed::Hidden | Feed::Cache(_) => None,
+    };
+    let axes = ports.iter().filter_map(|&(input, feed, _)| Some((input.to_owned(), axis(feed)?)));
+    let axes: Vec<(String, usize)> = axes.collect();
+    let open = |(input, axis): &(String, usize)| {
+        let value = function.inputs.iter().map(|&id| function.value(id)).find(|v| v.name == *input);
+        let shape = value.and_then(|v| v.ty.tensor()?.shape.as_ref());
+        shape.is_none_or(|dims| dims.get(*axis) == Some(&Dim::Unknown))
+    };
+    (width > 3 && axes.iter().all(open)).then_some(Varying { axes, low: 2, high: width })
 }
 
 impl HostCache {
@@ -276,7 +296,9 @@ fn widths(ports: &[(&'static str, Feed, PortShape)], context: usize) -> Vec<usiz
                 _ => usize::MAX,
             };
             let limit = ports.iter().map(bounded).fold(high.unwrap_or(context).min(context), usize::min);
-            let mut all = vec![low.max(1), limit.clamp(low.max(1), WIDE.max(low))];
+            // In a short context there is to be room for a wide call behind another.
+            let wide = WIDE.min(context / 2).max(low.max(1));
+            let mut all = vec![low.max(1), limit.clamp(low.max(1), wide)];
             all.dedup();
             all
         }

@@ -182,6 +182,7 @@ fn fit(name: &str, function: &Function, (first, width): (bool, usize), gives: Gi
             caches,
             shapes,
             varying: None,
+            tokens: None,
         }),
         _ => Err(look.missing),
     }
