@@ -10,6 +10,7 @@ use crate::lower::{Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
 use crate::ops::support::convolving::{Convolution, Layout, bias};
 use crate::ops::support::elementwise::expect_float;
+use crate::ops::support::patches::Patches;
 use crate::ops::support::pointwise::Pointwise;
 use crate::ops::support::windows;
 use crate::tensor::Tensor;
@@ -73,7 +74,10 @@ impl Op for Conv {
     }
 
     fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
-        Some(Box::new(Pointwise::new(x, LAYOUT)?))
+        match Pointwise::new(x, LAYOUT) {
+            Some(kernel) => Some(Box::new(kernel)),
+            None => Some(Box::new(Patches::new(x, LAYOUT)?)),
+        }
     }
 
     fn cases(&self) -> Vec<Case> {

@@ -18,6 +18,7 @@ pub mod number;
 pub mod palette;
 pub mod picking;
 pub mod pixels;
+pub mod patches;
 pub mod pointwise;
 pub mod pooling;
 pub(crate) mod products;

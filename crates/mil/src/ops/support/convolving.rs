@@ -147,6 +147,33 @@ impl Convolution {
         }
     }
 
+    /// The number of windows, and the elements of the image that each covers, if there is one group and nothing is transposed.
+    #[must_use]
+    pub fn patches(&self) -> Option<(usize, usize)> {
+        let size = |f: fn(&Axis) -> usize| self.axes.iter().map(f).product::<usize>();
+        (self.groups == 1 && !self.transposed).then(|| (size(|a| a.count), self.from * size(|a| a.window)))
+    }
+
+    /// What window `at` covers of one image with all its channels, as a row of (channel, element of the window); zero beside
+    /// the image.
+    pub fn patch(&self, image: &[f32], at: usize, row: &mut [f32]) {
+        let [d, h, w] = &self.axes;
+        let (x, y, z) = (at % w.count, at / w.count % h.count, at / w.count / h.count);
+        let on = |a: &Axis, window: usize, tap: usize| {
+            (window * a.stride + tap * a.dilation).checked_sub(a.padding[0]).filter(|&i| i < a.image)
+        };
+        let mut runs = row.chunks_exact_mut(w.window);
+        for plane in image.chunks_exact(d.image * h.image * w.image) {
+            for (tap_z, tap_y) in (0..d.window).flat_map(|z| (0..h.window).map(move |y| (z, y))) {
+                let Some(run) = runs.next() else { return };
+                let line = on(d, z, tap_z).zip(on(h, y, tap_y)).map(|(z, y)| &plane[(z * h.image + y) * w.image..]);
+                for (tap, to) in run.iter_mut().enumerate() {
+                    *to = line.and_then(|line| on(w, x, tap).map(|i| line[i])).unwrap_or(0.0);
+                }
+            }
+        }
+    }
+
     /// Whether each result is the product of one row of the weight and all of one image's group: one window, which covers the
     /// image and nothing else.
     #[must_use]

@@ -104,6 +104,26 @@ impl Matrix {
         Some(cache.get(source, !digest(packed), make))
     }
 
+    /// Packs a constant of rank 2 or more in floats, all axes but the first as one, or takes it from the cache.
+    #[must_use]
+    pub fn flattened(packed: &Packed, cache: &PackCache) -> Option<Arc<Self>> {
+        let (&rows, rest) = packed.ty().shape.split_first()?;
+        let k = rest.iter().product::<usize>();
+        if rows == 0 || k == 0 || !packed.ty().dtype.is_float() {
+            return None;
+        }
+        let source = match packed {
+            Packed::Plain(t) => &t.bytes,
+            Packed::Compressed(c) => match c.form() {
+                Form::Scaled { data, .. } => &data.bytes,
+                Form::Palette { indices, .. } => &indices.bytes,
+                Form::Other => return Some(Arc::new(Self::dense(packed, rows, k))),
+            },
+        };
+        // Not what the same constant gives as it is, nor turned.
+        Some(cache.get(source, digest(packed).rotate_left(1), || Self::dense(packed, rows, k)))
+    }
+
     /// In the floating type that holds every element.
     fn dense(packed: &Packed, rows: usize, k: usize) -> Self {
         let mut values = vec![0.0; rows * k];
