@@ -213,9 +213,7 @@ fn fit(lines: &mut Vec<Line>, entry: usize, rows: &[(Point, Vec<i64>)], what: &s
     let both = corners[0].zip(corners[1]).and_then(|((p, _), (q, _))| rows.iter().find(|(r, _)| *r == [p[0], q[1]]));
     for (index, &base) in first.iter().enumerate() {
         let value = |row: &Vec<i64>| row.get(index).copied().unwrap_or(base);
-        let slope = |i: usize| {
-            corners[i].map_or(0, |(p, row)| (value(row) - base) / (p[i] as i64 - origin[i] as i64))
-        };
+        let slope = |i: usize| corners[i].map_or(0, |(p, row)| (value(row) - base) / (p[i] as i64 - origin[i] as i64));
         let mut line = Line { entry, index, base, slopes: [slope(0), slope(1), 0] };
         if let Some((point, row)) = both {
             let d = distance(*point, *origin);

@@ -27,8 +27,10 @@ pub(super) fn last_row(function: &Function, output: &str) -> Option<Function> {
         let x = values(&f, op);
         match PRODUCTS.iter().find(|(kind, _)| *kind == op.name_of_kind) {
             Some((_, matrix)) => {
-                let is_matrix = |id: &ValueId| f.value(*id).ty.tensor().and_then(|t| Some(t.shape.as_ref()?.len() == 2));
-                let others = op.args(matrix).iter().all(|a| matches!(a, Argument::Value(id) if is_matrix(id) == Some(true)));
+                let is_matrix =
+                    |id: &ValueId| f.value(*id).ty.tensor().and_then(|t| Some(t.shape.as_ref()?.len() == 2));
+                let others =
+                    op.args(matrix).iter().all(|a| matches!(a, Argument::Value(id) if is_matrix(id) == Some(true)));
                 let ([Argument::Value(x)], true) = (op.args("x"), others && op.args("transpose_x").is_empty()) else {
                     return None;
                 };
