@@ -4,6 +4,10 @@
 
 #![allow(unsafe_code, reason = "enters functions compiled for a detected instruction set")]
 
+mod amx;
+
+pub use amx::Amx;
+
 use crate::lanes::{Lanes, Scalar};
 
 /// Proof that AVX-512 F, BW, DQ, VL and VNNI (with AVX2, FMA and F16C) may run.
@@ -27,6 +31,8 @@ pub enum Isa {
     Avx2(Avx2),
     /// 512-bit vectors.
     Avx512(Avx512),
+    /// 512-bit vectors, and tiles for [`crate::linear::tiles`].
+    Amx(Amx),
     /// 128-bit vectors.
     Neon(Neon),
 }
@@ -78,12 +84,13 @@ impl Isa {
             Neon::detect().map(Self::Neon),
             Avx2::detect().map(Self::Avx2),
             Avx512::detect().map(Self::Avx512),
+            Amx::detect().map(Self::Amx),
         ];
         all.into_iter().flatten()
     }
 
     /// The fastest instruction set that this machine has, or the one named by the environment variable `ANEMONE_ISA`
-    /// (`scalar`, `neon`, `avx2`, `avx512`) if the machine has that one.
+    /// (`scalar`, `neon`, `avx2`, `avx512`, `amx`) if the machine has that one.
     pub fn detect() -> Self {
         let wanted = std::env::var("ANEMONE_ISA").ok();
         let named = wanted.and_then(|name| Self::available().find(|isa| isa.name() == name));
@@ -96,6 +103,7 @@ impl Isa {
             Self::Scalar => "scalar",
             Self::Avx2(_) => "avx2",
             Self::Avx512(_) => "avx512",
+            Self::Amx(_) => "amx",
             Self::Neon(_) => "neon",
         }
     }
@@ -108,6 +116,9 @@ impl Isa {
             // SAFETY: the token proves that the features of `run_avx512` are there.
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(token) => unsafe { run_avx512(token, kernel) },
+            // SAFETY: the token proves what that of AVX-512 does.
+            #[cfg(target_arch = "x86_64")]
+            Self::Amx(token) => unsafe { run_avx512(token.avx512(), kernel) },
             // SAFETY: the token proves that the features of `run_avx2` are there.
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(token) => unsafe { run_avx2(token, kernel) },
@@ -127,6 +138,27 @@ impl Isa {
 pub(crate) trait Kernel {
     type Out;
     fn run<S: Lanes>(self, s: S) -> Self::Out;
+}
+
+/// A kernel that uses tiles; inlined as a [`Kernel`] is.
+#[cfg(target_arch = "x86_64")]
+pub(crate) trait TileKernel {
+    fn run(self, amx: Amx);
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Amx {
+    /// Runs `kernel`, compiled for what the token proves.
+    pub(crate) fn run<K: TileKernel>(self, kernel: K) {
+        // SAFETY: the token proves the features.
+        unsafe { run_amx(self, kernel) }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi,avx2,fma,f16c")]
+fn run_amx<K: TileKernel>(token: Amx, kernel: K) {
+    kernel.run(token);
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -6,6 +6,8 @@
 //! hold lane operations: it would be a function of its own, compiled without the instruction set (and slow).
 
 #[cfg(target_arch = "x86_64")]
+pub(crate) mod amx;
+#[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;

@@ -27,6 +27,7 @@ mod q4;
 mod q8;
 #[cfg(test)]
 mod tests;
+pub mod tiles;
 
 pub use blocks::{BlockShape, ScaleType};
 pub use float::{LinearF16, LinearF32};
@@ -34,6 +35,7 @@ pub use integer::Activations;
 pub use lut::{LinearLut, LutShape};
 pub use q4::LinearQ4;
 pub use q8::LinearQ8;
+pub use tiles::Tiles;
 
 use crate::columns::Columns;
 use crate::isa::{Isa, Kernel};

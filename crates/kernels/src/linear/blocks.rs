@@ -125,6 +125,12 @@ impl<'a> Scales<'a> {
         }
     }
 
+    /// Whether a row has one scale.
+    #[inline(always)]
+    pub(crate) fn uniform(&self) -> bool {
+        self.scales.len() == PANEL * if self.wide { 4 } else { 2 }
+    }
+
     #[inline(always)]
     fn block(&self, chunk: usize) -> usize {
         ((chunk as u64 * self.per_chunk) >> 32) as usize

@@ -228,6 +228,10 @@ pub(crate) trait IntegerPanel<S: Lanes> {
     type Lines: Copy;
     /// Where in a record the sums start.
     fn start(&self) -> usize;
+    /// How much all bytes are moved up, where no chunk has an offset.
+    fn bias(&self) -> f32;
+    /// Whether all chunks are alike.
+    fn uniform(&self) -> bool;
     fn chunk(&self, s: S, block: usize) -> Self::Chunk;
     fn lines(&self, block: usize) -> Self::Lines;
     /// Asks for the memory that lies [`super::AHEAD`] of these lines.

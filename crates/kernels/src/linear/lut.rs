@@ -17,6 +17,8 @@ mod shape;
 pub use shape::LutShape;
 
 use super::integer::{Activations, IntegerProduct};
+#[cfg(target_arch = "x86_64")]
+use super::tiles::{TileProduct, Tiles};
 use super::{PANEL, Product, check};
 use crate::buffer::{Buffer, round_up};
 use crate::columns::Columns;
@@ -158,6 +160,17 @@ impl<'a> LinearLut<'a> {
             2 => isa.run(IntegerProduct { weights: IntegerView::<2>(*self), rows, x, out }),
             3 => isa.run(IntegerProduct { weights: IntegerView::<3>(*self), rows, x, out }),
             _ => isa.run(IntegerProduct { weights: IntegerView::<4>(*self), rows, x, out }),
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn matmul_tiles(&self, rows: Range<usize>, x: Tiles<'_>, out: Columns<'_>) {
+        assert!(self.has_int8(), "LinearLut: there is no integer product for {:?}", self.shape);
+        match self.shape.bits {
+            1 => TileProduct { weights: IntegerView::<1>(*self), rows, x, out }.start(),
+            2 => TileProduct { weights: IntegerView::<2>(*self), rows, x, out }.start(),
+            3 => TileProduct { weights: IntegerView::<3>(*self), rows, x, out }.start(),
+            _ => TileProduct { weights: IntegerView::<4>(*self), rows, x, out }.start(),
         }
     }
 

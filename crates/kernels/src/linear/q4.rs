@@ -10,6 +10,8 @@
 
 use super::blocks::{BlockShape, Scales};
 use super::integer::{self, Activations, IntegerPanel, IntegerProduct, IntegerWeights};
+#[cfg(target_arch = "x86_64")]
+use super::tiles::{TileProduct, Tiles};
 use super::{AHEAD, PANEL, Panel, Product, Weights, check};
 use crate::buffer::{Buffer, round_up};
 use crate::columns::Columns;
@@ -134,6 +136,16 @@ impl<'a> LinearQ4<'a> {
             isa.run(IntegerProduct { weights: View::<false>(*self), rows, x, out });
         }
     }
+
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn matmul_tiles(&self, rows: Range<usize>, x: Tiles<'_>, out: Columns<'_>) {
+        assert!(self.has_int8(), "LinearQ4: integer products need blocks of 32, these have {}", self.shape.block);
+        if self.shape.offsets {
+            TileProduct { weights: View::<true>(*self), rows, x, out }.start();
+        } else {
+            TileProduct { weights: View::<false>(*self), rows, x, out }.start();
+        }
+    }
 }
 
 fn bias(signed: bool) -> f32 {
@@ -159,6 +171,7 @@ impl<'a, const OFFSETS: bool> Weights for View<'a, OFFSETS> {
             groups: &w.groups.as_chunks().0[index * panel..][..panel],
             scales: Scales::panel(&w.shape, w.scales, w.offsets, index),
             fixed: fixed(s, w.bias),
+            bias: w.bias,
             start: start(!OFFSETS && w.bias != 0.0, S::UNSIGNED),
         }
     }
@@ -169,6 +182,7 @@ struct PanelView<'a, F, const OFFSETS: bool> {
     scales: Scales<'a>,
     /// What takes the offset away when all weights have the same.
     fixed: F,
+    bias: f32,
     /// Where integer sums start.
     start: usize,
 }
@@ -238,6 +252,14 @@ impl<'a, S: Lanes, const OFFSETS: bool> IntegerPanel<S> for PanelView<'a, S::F, 
     #[inline(always)]
     fn start(&self) -> usize {
         self.start
+    }
+    #[inline(always)]
+    fn bias(&self) -> f32 {
+        self.bias
+    }
+    #[inline(always)]
+    fn uniform(&self) -> bool {
+        self.scales.uniform()
     }
     #[inline(always)]
     fn chunk(&self, s: S, block: usize) -> Self::Chunk {

@@ -65,6 +65,14 @@ impl<'a, S: Lanes, const BITS: usize> IntegerPanel<S> for IntegerPanelView<'a, B
         self.start
     }
     #[inline(always)]
+    fn bias(&self) -> f32 {
+        128.0
+    }
+    #[inline(always)]
+    fn uniform(&self) -> bool {
+        self.tables.len() == 1
+    }
+    #[inline(always)]
     fn chunk(&self, s: S, block: usize) -> Self::Chunk {
         let set = if self.tables.len() == 1 { 0 } else { block / self.chunks };
         let [high, low, scale] = &self.tables[set];

@@ -1,0 +1,279 @@
+//! Tiles of 1 KB and their products (AMX-INT8), and the bytes that they are made of.
+//!
+//! Instructions by Intel's manual, volume 2: `LDTILECFG`, `TILELOADD`, `TDPBSSD`, `TILESTORED`, `TILERELEASE`.
+
+#![allow(unsafe_code, reason = "intrinsics and tile instructions: the token proves that they may run")]
+
+use crate::isa::Amx;
+use std::arch::asm;
+use std::arch::x86_64::*;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+
+/// A line of a tile: four columns of sixteen rows, or 64 columns of a token.
+pub(crate) type Line = [u8; 64];
+/// Lines in a tile.
+pub(crate) const HEIGHT: usize = 16;
+
+/// As in `avx512.rs`: value intrinsics, and accesses of the whole of an array passed by reference.
+macro_rules! run {
+    ($e:expr) => {
+        // SAFETY: `self` proves the features; pointers come from references to arrays of the width that is accessed.
+        unsafe { $e }
+    };
+}
+
+impl Amx {
+    /// Sixteen numbers within i16, each of them four times: for the first halves of each quarter of 64 bytes, and the second.
+    #[inline(always)]
+    pub(crate) fn each_four_times(self, v: __m512) -> [__m512i; 2] {
+        run!({
+            let words = _mm512_castsi256_si512(_mm512_cvtepi32_epi16(_mm512_cvtps_epi32(v)));
+            // Rows 4q and 4q + 1 of quarter q, then 4q + 2 and 4q + 3.
+            let first = _mm512_set_epi64(
+                0x000d_000d_000d_000d,
+                0x000c_000c_000c_000c,
+                0x0009_0009_0009_0009,
+                0x0008_0008_0008_0008,
+                0x0005_0005_0005_0005,
+                0x0004_0004_0004_0004,
+                0x0001_0001_0001_0001,
+                0,
+            );
+            let second = _mm512_add_epi16(first, _mm512_set1_epi16(2));
+            [_mm512_permutexvar_epi16(first, words), _mm512_permutexvar_epi16(second, words)]
+        })
+    }
+
+    /// 64 pairs of bytes as words, `256 · high + low`, in the order of [`Self::each_four_times`].
+    #[inline(always)]
+    pub(crate) fn words(self, high: __m512i, low: __m512i) -> [__m512i; 2] {
+        run!([_mm512_unpacklo_epi8(low, high), _mm512_unpackhi_epi8(low, high)])
+    }
+
+    /// The high bytes of words, plus one where the low byte is 128 or more: as signed bytes, `256 · high + low` is the word.
+    #[inline(always)]
+    pub(crate) fn high_bytes(self, [a, b]: [__m512i; 2]) -> __m512i {
+        run!({
+            let half = _mm512_set1_epi16(128);
+            let [a, b] = [_mm512_add_epi16(a, half), _mm512_add_epi16(b, half)];
+            _mm512_permutex2var_epi8(a, _mm512_loadu_si512(BYTES[1].as_ptr().cast()), b)
+        })
+    }
+
+    /// The low bytes of words.
+    #[inline(always)]
+    pub(crate) fn low_bytes(self, [a, b]: [__m512i; 2]) -> __m512i {
+        run!(_mm512_permutex2var_epi8(a, _mm512_loadu_si512(BYTES[0].as_ptr().cast()), b))
+    }
+
+    /// `(a · b + 2^14) >> 15`, word by word.
+    #[inline(always)]
+    pub(crate) fn scaled(self, a: [__m512i; 2], b: [__m512i; 2]) -> [__m512i; 2] {
+        run!([_mm512_mulhrs_epi16(a[0], b[0]), _mm512_mulhrs_epi16(a[1], b[1])])
+    }
+
+    #[inline(always)]
+    pub(crate) fn add_words(self, a: [__m512i; 2], b: [__m512i; 2]) -> [__m512i; 2] {
+        run!([_mm512_add_epi16(a[0], b[0]), _mm512_add_epi16(a[1], b[1])])
+    }
+
+    /// Each byte with the bits of `flip` turned over.
+    #[inline(always)]
+    pub(crate) fn flip(self, a: __m512i, flip: u8) -> __m512i {
+        run!(_mm512_xor_si512(a, _mm512_set1_epi8(flip as i8)))
+    }
+
+    /// Bytes less than 16 times 16.
+    #[inline(always)]
+    pub(crate) fn times_16(self, a: __m512i) -> __m512i {
+        run!(_mm512_slli_epi16::<4>(a))
+    }
+
+    /// `a - b`, byte by byte.
+    #[inline(always)]
+    pub(crate) fn less(self, a: __m512i, b: u8) -> __m512i {
+        run!(_mm512_sub_epi8(a, _mm512_set1_epi8(b as i8)))
+    }
+
+    #[inline(always)]
+    pub(crate) fn word(self, v: i16) -> __m512i {
+        run!(_mm512_set1_epi16(v))
+    }
+
+    #[inline(always)]
+    pub(crate) fn zero(self) -> __m512i {
+        run!(_mm512_setzero_si512())
+    }
+
+    /// Sets the processor up for tiles of sixteen lines.
+    pub(crate) fn unit(self) -> Unit {
+        #[repr(align(64))]
+        struct Configuration([u8; 64]);
+        let mut configuration = Configuration([0; 64]);
+        // Palette 1; for each of eight tiles, bytes a line (two bytes from 16 on) and lines (from 48 on).
+        configuration.0[0] = 1;
+        for tile in 0..8 {
+            configuration.0[16 + 2 * tile] = 64;
+            configuration.0[48 + tile] = HEIGHT as u8;
+        }
+        // SAFETY: `self` proves the instruction; it reads 64 bytes.
+        unsafe {
+            asm!("ldtilecfg [{}]", in(reg) &raw const configuration, options(nostack, preserves_flags, readonly))
+        };
+        Unit { thread: PhantomData }
+    }
+}
+
+/// Which of 128 bytes, words in the order of [`Amx::words`], are the low ones, and the high ones.
+static BYTES: [Line; 2] = {
+    let mut bytes = [[0; 64]; 2];
+    let mut i = 0;
+    while i < 64 {
+        let (quarter, at) = (i / 16, i % 16);
+        let low = if at < 8 { quarter * 16 + 2 * at } else { 64 + quarter * 16 + 2 * (at - 8) };
+        bytes[0][i] = low as u8;
+        bytes[1][i] = low as u8 + 1;
+        i += 1;
+    }
+    bytes
+};
+
+/// Lines of weights on the stack, written one after the other: `N` at most.
+pub(crate) struct Lines<const N: usize> {
+    len: usize,
+    lines: [MaybeUninit<Aligned>; N],
+}
+
+#[repr(align(64))]
+#[derive(Clone, Copy)]
+struct Aligned(Line);
+
+impl<const N: usize> Lines<N> {
+    pub(crate) fn new() -> Self {
+        Self { len: 0, lines: [MaybeUninit::uninit(); N] }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    #[inline(always)]
+    pub(crate) fn push(&mut self, amx: Amx, line: __m512i) {
+        let _ = amx;
+        let into = &mut self.lines[self.len];
+        // SAFETY: `amx` proves the feature; a line is 64 bytes long and aligned to that.
+        unsafe { _mm512_store_si512(into.as_mut_ptr().cast(), line) };
+        self.len += 1;
+    }
+
+    pub(crate) fn written(&self) -> &[Line] {
+        // SAFETY: `push` wrote the first `len` lines; an aligned line is a line.
+        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.len) }
+    }
+}
+
+/// 64 columns of sixteen tokens: of each the high bytes, then the low ones.
+pub(crate) type Step = [[Line; 2]; HEIGHT];
+
+/// Sums of products of sixteen tokens, a line each, with sixteen rows: i32 as they lie in memory.
+#[repr(align(64))]
+#[derive(Clone)]
+pub(crate) struct Sums(pub(crate) [Line; HEIGHT]);
+
+impl Sums {
+    pub(crate) const fn zero() -> Self {
+        Self([[0; 64]; HEIGHT])
+    }
+}
+
+/// The tiles of this thread, set up.
+pub(crate) struct Unit {
+    /// Other threads have tiles of their own.
+    thread: PhantomData<*const ()>,
+}
+
+impl Unit {
+    /// For two panels of weights of a byte, `[step][16 lines]`: the sums of `high · w` and of `low · w`.
+    #[inline(always)]
+    pub(crate) fn bytes(&self, x: &[Step], w: [&[Line]; 2], sums: &mut [[Sums; 2]; 2]) {
+        let steps = x.len();
+        assert!(
+            steps > 0 && w.iter().all(|w| w.len() == steps * HEIGHT),
+            "tiles: the weights do not fit {steps} steps"
+        );
+        // SAFETY: a `Unit` exists, so tiles are set up; every step reads 2 KB of `x` and 1 KB of each `w`, as checked; the
+        // sums are 1 KB each. Tile registers belong to nobody else between set-up and release.
+        unsafe {
+            asm!(
+                "tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3",
+                "2:",
+                "tileloadd tmm4, [{x} + {two}*1]",
+                "tileloadd tmm6, [{w0} + {one}*1]",
+                "tileloadd tmm5, [{x} + {two}*1 + 64]",
+                "tileloadd tmm7, [{w1} + {one}*1]",
+                "tdpbssd tmm0, tmm4, tmm6",
+                "tdpbssd tmm1, tmm5, tmm6",
+                "tdpbssd tmm2, tmm4, tmm7",
+                "tdpbssd tmm3, tmm5, tmm7",
+                "add {x}, 2048", "add {w0}, 1024", "add {w1}, 1024",
+                "dec {steps}",
+                "jnz 2b",
+                "tilestored [{sums} + {one}*1], tmm0",
+                "tilestored [{sums} + {one}*1 + 1024], tmm1",
+                "tilestored [{sums} + {one}*1 + 2048], tmm2",
+                "tilestored [{sums} + {one}*1 + 3072], tmm3",
+                x = inout(reg) x.as_ptr() => _, w0 = inout(reg) w[0].as_ptr() => _, w1 = inout(reg) w[1].as_ptr() => _,
+                steps = inout(reg) steps => _, sums = in(reg) sums.as_mut_ptr(), one = in(reg) 64_usize, two = in(reg) 128_usize,
+                options(nostack),
+            );
+        }
+    }
+
+    /// For two panels of weights of two bytes, `[step][16][high, low]`: the sums of `high · high`, and those of
+    /// `low · high + high · low`.
+    #[inline(always)]
+    pub(crate) fn words(&self, x: &[Step], w: [&[Line]; 2], sums: &mut [[Sums; 2]; 2]) {
+        let steps = x.len();
+        assert!(
+            steps > 0 && w.iter().all(|w| w.len() == steps * 2 * HEIGHT),
+            "tiles: the weights do not fit {steps} steps"
+        );
+        // SAFETY: as above, with 2 KB of each `w` a step.
+        unsafe {
+            asm!(
+                "tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3",
+                "2:",
+                "tileloadd tmm4, [{x} + {two}*1]",
+                "tileloadd tmm6, [{w0} + {two}*1]",
+                "tileloadd tmm5, [{x} + {two}*1 + 64]",
+                "tileloadd tmm7, [{w1} + {two}*1]",
+                "tdpbssd tmm0, tmm4, tmm6",
+                "tdpbssd tmm1, tmm5, tmm6",
+                "tileloadd tmm6, [{w0} + {two}*1 + 64]",
+                "tdpbssd tmm2, tmm4, tmm7",
+                "tdpbssd tmm3, tmm5, tmm7",
+                "tileloadd tmm7, [{w1} + {two}*1 + 64]",
+                "tdpbssd tmm1, tmm4, tmm6",
+                "tdpbssd tmm3, tmm4, tmm7",
+                "add {x}, 2048", "add {w0}, 2048", "add {w1}, 2048",
+                "dec {steps}",
+                "jnz 2b",
+                "tilestored [{sums} + {one}*1], tmm0",
+                "tilestored [{sums} + {one}*1 + 1024], tmm1",
+                "tilestored [{sums} + {one}*1 + 2048], tmm2",
+                "tilestored [{sums} + {one}*1 + 3072], tmm3",
+                x = inout(reg) x.as_ptr() => _, w0 = inout(reg) w[0].as_ptr() => _, w1 = inout(reg) w[1].as_ptr() => _,
+                steps = inout(reg) steps => _, sums = in(reg) sums.as_mut_ptr(), one = in(reg) 64_usize, two = in(reg) 128_usize,
+                options(nostack),
+            );
+        }
+    }
+}
+
+impl Drop for Unit {
+    fn drop(&mut self) {
+        // SAFETY: tiles are set up, so that the instruction exists; nothing is in the tiles that is still needed.
+        unsafe { asm!("tilerelease", options(nomem, nostack, preserves_flags)) };
+    }
+}
