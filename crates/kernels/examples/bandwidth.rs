@@ -10,8 +10,9 @@
 use anemone_kernels::Isa;
 use anemone_kernels::attention::{Group, Keys, Mask, Queries, Rows, attend, scratch_len};
 use anemone_kernels::buffer::Buffer;
+use anemone_kernels::columns::Columns;
 use anemone_kernels::linear::{
-    Activations, BlockShape, Linear, LinearF16, LinearF32, LinearLut, LinearQ4, LinearQ8, LutShape, ScaleType,
+    Activations, BlockShape, Linear, LinearF16, LinearF32, LinearLut, LinearQ4, LinearQ8, LutShape, ScaleType, Tiles,
 };
 use std::hint::black_box;
 use std::time::Instant;
@@ -183,6 +184,22 @@ fn linear(isa: Isa, kind: &str, rows: usize, k: usize, set: usize) {
         w.matmul_int8(isa, 0..rows, x, &mut out);
     });
     print(", int8 activations", decode, prefill);
+    let Some(amx) = Tiles::fit(isa, 128) else { return };
+    for n in [32, 64, 128, 512] {
+        let x: Vec<f32> = x.iter().cycle().take(n * k).copied().collect();
+        let (mut buffer, mut out) = (Buffer::zeroed(Tiles::bytes(n, k)), vec![0.0; n * rows]);
+        let seconds = best(|| {
+            let x = Tiles::quantize(amx, &x, n, k, &mut buffer);
+            for first in (0..rows).step_by(32) {
+                w.matmul_tiles_columns(first..first + 32, x, Columns::new(&mut out, rows).part(first..first + 32));
+            }
+        });
+        println!(
+            "{:<68} {:>7.1} GOP/s prefill of {n}",
+            format!("{kind} {rows} x {k}, tiles"),
+            (2 * n * rows * k) as f64 / seconds / 1e9
+        );
+    }
 }
 
 fn attention(isa: Isa, width: usize, len: usize, set: usize, turned: bool) {

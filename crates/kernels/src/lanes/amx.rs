@@ -147,7 +147,7 @@ pub(crate) struct Lines<const N: usize> {
 
 #[repr(align(64))]
 #[derive(Clone, Copy)]
-struct Aligned(Line);
+struct Aligned(#[allow(dead_code, reason = "read as the line that it is")] Line);
 
 impl<const N: usize> Lines<N> {
     pub(crate) fn new() -> Self {

@@ -27,7 +27,7 @@
 //! vector instructions to put bytes together, scale and add. It loads 64 words of activations, each for both panels, and 16
 //! lines of weights: fewer than the dot products, where one panel alone would load as many as it multiplies.
 
-use super::PANEL;
+use super::{AHEAD, PANEL};
 use crate::columns::Columns;
 use crate::isa::{Isa, Kernel};
 use crate::lanes::{Lanes, load_part, store_part};
@@ -234,8 +234,10 @@ pub(crate) trait IntegerPanel<S: Lanes> {
     fn uniform(&self) -> bool;
     fn chunk(&self, s: S, block: usize) -> Self::Chunk;
     fn lines(&self, block: usize) -> Self::Lines;
-    /// Asks for the memory that lies [`super::AHEAD`] of these lines.
-    fn prefetch(&self, s: S, lines: Self::Lines);
+    /// Bytes of 32 columns.
+    const BYTES: usize;
+    /// Asks for the memory that lies so many bytes ahead of these lines.
+    fn prefetch(&self, s: S, lines: Self::Lines, ahead: usize);
     /// For each plane, the high one first, columns 0..4 and 4..8 of group `g` in 0..4: four bytes a lane, unsigned.
     fn bytes(&self, s: S, chunk: &Self::Chunk, lines: Self::Lines, g: usize) -> [[S::I; 2]; 2];
     /// The scale of each row.
@@ -332,7 +334,7 @@ fn add<S: Lanes, P: IntegerPanel<S>, const T: usize, const N: usize>(
         chunks[w] = panels[w].chunk(s, block);
         lines[w] = panels[w].lines(block);
         if T == 1 {
-            panels[w].prefetch(s, lines[w]);
+            panels[w].prefetch(s, lines[w], AHEAD);
         }
     }
     let start = panels[0].start() & 15;

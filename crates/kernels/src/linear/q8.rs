@@ -214,9 +214,7 @@ impl<'a, S: Lanes, const OFFSETS: bool> Panel<S> for PanelView<'a, S::F, OFFSETS
     }
     #[inline(always)]
     fn prefetch(&self, s: S, lines: Self::Lines) {
-        for line in 0..8 {
-            s.prefetch(&lines[0], AHEAD + 64 * line);
-        }
+        IntegerPanel::prefetch(self, s, lines, AHEAD);
     }
     #[inline(always)]
     fn group(&self, s: S, lines: Self::Lines, g: usize) -> [S::I; 2] {
@@ -249,6 +247,7 @@ impl<'a, const OFFSETS: bool> IntegerWeights for View<'a, OFFSETS> {
 impl<'a, S: Lanes, const OFFSETS: bool> IntegerPanel<S> for PanelView<'a, S::F, OFFSETS> {
     const NIBBLES: bool = false;
     const PLANES: usize = 1;
+    const BYTES: usize = size_of::<[[u8; GROUP]; 4]>();
     /// Scale and offset.
     type Chunk = (S::F, S::F);
     type Lines = &'a [[u8; GROUP]; 4];
@@ -273,8 +272,10 @@ impl<'a, S: Lanes, const OFFSETS: bool> IntegerPanel<S> for PanelView<'a, S::F, 
         &self.groups[block]
     }
     #[inline(always)]
-    fn prefetch(&self, s: S, lines: Self::Lines) {
-        Panel::prefetch(self, s, lines);
+    fn prefetch(&self, s: S, lines: Self::Lines, ahead: usize) {
+        for line in 0..8 {
+            s.prefetch(&lines[0], ahead + 64 * line);
+        }
     }
     #[inline(always)]
     fn bytes(&self, s: S, _chunk: &Self::Chunk, lines: Self::Lines, g: usize) -> [[S::I; 2]; 2] {

@@ -1,7 +1,7 @@
 //! The product with quantized activations, and its tables.
 
+use super::super::PANEL;
 use super::super::integer::{self, IntegerPanel, IntegerWeights};
-use super::super::{AHEAD, PANEL};
 use super::LinearLut;
 use super::lines::group;
 use crate::lanes::Lanes;
@@ -57,6 +57,7 @@ pub(super) struct IntegerPanelView<'a, const BITS: usize> {
 impl<'a, S: Lanes, const BITS: usize> IntegerPanel<S> for IntegerPanelView<'a, BITS> {
     const NIBBLES: bool = false;
     const PLANES: usize = 2;
+    const BYTES: usize = 64 * BITS;
     /// High bytes, low bytes, scales.
     type Chunk = (S::I, S::I, S::F);
     type Lines = &'a [[u8; 64]];
@@ -83,9 +84,9 @@ impl<'a, S: Lanes, const BITS: usize> IntegerPanel<S> for IntegerPanelView<'a, B
         &self.lines[block * BITS..][..BITS]
     }
     #[inline(always)]
-    fn prefetch(&self, s: S, lines: Self::Lines) {
+    fn prefetch(&self, s: S, lines: Self::Lines, ahead: usize) {
         for line in 0..BITS {
-            s.prefetch(&lines[0], AHEAD + 64 * line);
+            s.prefetch(&lines[0], ahead + 64 * line);
         }
     }
     #[inline(always)]

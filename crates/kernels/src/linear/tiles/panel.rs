@@ -12,18 +12,22 @@ use std::ops::Range;
 pub(super) const CAPACITY: usize = 2 * CHUNK / COLUMNS * HEIGHT * 2;
 
 /// Appends `blocks` of a panel, four columns a line; where `words`, the line of high bytes and then that of low ones.
-/// Gives what a step of the sums is, row by row.
+/// Gives what a step of the sums is, row by row. The weights that lie `ahead` bytes further are asked for meanwhile.
 #[inline(always)]
 pub(super) fn append<P: IntegerPanel<Avx512>>(
     amx: Amx,
     panel: &P,
     blocks: Range<usize>,
     words: bool,
+    ahead: usize,
     lines: &mut Lines<CAPACITY>,
 ) -> __m512 {
     let s = amx.avx512();
-    let scale =
-        if words { words_of(amx, panel, blocks.clone(), lines) } else { bytes_of(amx, panel, blocks.clone(), lines) };
+    let scale = if words {
+        words_of(amx, panel, blocks.clone(), ahead, lines)
+    } else {
+        bytes_of(amx, panel, blocks.clone(), ahead, lines)
+    };
     if !blocks.len().is_multiple_of(COLUMNS / BLOCK) {
         for _ in 0..BLOCK / 4 * if words { 2 } else { 1 } {
             lines.push(amx, amx.zero());
@@ -41,12 +45,19 @@ pub(super) fn are_words<P: IntegerPanel<Avx512>>(s: Avx512, panel: &P, block: us
 
 /// Weights of a scale a row, which are bytes.
 #[inline(always)]
-fn bytes_of<P: IntegerPanel<Avx512>>(amx: Amx, panel: &P, blocks: Range<usize>, into: &mut Lines<CAPACITY>) -> __m512 {
+fn bytes_of<P: IntegerPanel<Avx512>>(
+    amx: Amx,
+    panel: &P,
+    blocks: Range<usize>,
+    ahead: usize,
+    into: &mut Lines<CAPACITY>,
+) -> __m512 {
     let s = amx.avx512();
     let bias = panel.bias() as u8;
     let chunk = panel.chunk(s, blocks.start);
     for block in blocks {
         let lines = panel.lines(block);
+        panel.prefetch(s, lines, ahead);
         for g in 0..4 {
             for bytes in panel.bytes(s, &chunk, lines, g)[0] {
                 into.push(amx, amx.less(bytes, bias));
@@ -58,7 +69,13 @@ fn bytes_of<P: IntegerPanel<Avx512>>(amx: Amx, panel: &P, blocks: Range<usize>, 
 
 /// Weights of a scale a block, or of an offset, or of a table.
 #[inline(always)]
-fn words_of<P: IntegerPanel<Avx512>>(amx: Amx, panel: &P, blocks: Range<usize>, into: &mut Lines<CAPACITY>) -> __m512 {
+fn words_of<P: IntegerPanel<Avx512>>(
+    amx: Amx,
+    panel: &P,
+    blocks: Range<usize>,
+    ahead: usize,
+    into: &mut Lines<CAPACITY>,
+) -> __m512 {
     let s = amx.avx512();
     let (scale, factor) = row_scale(s, panel, blocks.clone());
     for block in blocks {
@@ -68,6 +85,7 @@ fn words_of<P: IntegerPanel<Avx512>>(amx: Amx, panel: &P, blocks: Range<usize>, 
         let shift = shift(s, panel, &chunk);
         let shifts = amx.each_four_times(s.mul(times, shift));
         let lines = panel.lines(block);
+        panel.prefetch(s, lines, ahead);
         for g in 0..4 {
             let [high, low] = panel.bytes(s, &chunk, lines, g);
             for half in 0..2 {

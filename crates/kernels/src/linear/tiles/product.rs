@@ -1,7 +1,7 @@
 //! The product of tiles with weights of any kind that are integers.
 
 use super::super::PANEL;
-use super::super::integer::{BLOCK, IntegerWeights};
+use super::super::integer::{BLOCK, IntegerPanel, IntegerWeights};
 use super::panel::{CAPACITY, append, are_words};
 use super::{CHUNK, COLUMNS, TOKENS, Tiles};
 use crate::columns::Columns;
@@ -82,6 +82,8 @@ impl<W: IntegerWeights> TileKernel for TileProduct<'_, '_, W> {
         let mut lines = Lines::<CAPACITY>::new();
         let blocks = self.x.k.div_ceil(BLOCK);
         let panels = self.rows.start / PANEL..self.rows.end.div_ceil(PANEL);
+        // The next two panels come into the caches while these are multiplied.
+        let ahead = 2 * blocks * <W::Integers<Avx512> as IntegerPanel<Avx512>>::BYTES;
         if blocks == 0 {
             (0..self.x.n).for_each(|t| self.out.row(t).fill(0.0));
         }
@@ -95,7 +97,7 @@ impl<W: IntegerWeights> TileKernel for TileProduct<'_, '_, W> {
                     // A last panel without another is multiplied twice.
                     let panel_at = self.weights.integers(s, (index + panel).min(panels.end - 1));
                     words = are_words(s, &panel_at, blocks.start);
-                    scales[panel] = append(amx, &panel_at, blocks.clone(), words, &mut lines);
+                    scales[panel] = append(amx, &panel_at, blocks.clone(), words, ahead, &mut lines);
                 }
                 let (first, second) = lines.written().split_at(lines.written().len() / 2);
                 self.tokens(amx, &unit, &Pair { index, chunk, words, lines: [first, second], scales });

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anemone_kernels::Isa;
 use anemone_kernels::columns::Columns;
 use anemone_kernels::elementwise::{Binary, binary_in_place};
-use anemone_kernels::linear::{Activations, PANEL, integer::TOGETHER};
+use anemone_kernels::linear::{Activations, PANEL, Tiles, integer, tiles};
 use anemone_kernels::words::{bytes_of, bytes_of_mut};
 use smallvec::SmallVec;
 
@@ -39,12 +39,23 @@ pub(crate) struct Term<'a> {
 pub(crate) struct Input<'a> {
     x: &'a [f32],
     n: usize,
-    quantized: Option<Activations<'a>>,
+    quantized: Quantized<'a>,
 }
+
+#[derive(Clone, Copy)]
+enum Quantized<'a> {
+    Not,
+    Blocks(Activations<'a>),
+    Tiles(Tiles<'a>),
+}
+
+/// Rows that lie together when quantized, in either way.
+const TOGETHER: usize = tiles::TOKENS;
+const _: () = assert!(TOGETHER.is_multiple_of(integer::TOGETHER));
 
 /// Floats of scratch space that `n` rows of `k` take when quantized.
 pub(crate) fn scratch(n: usize, k: usize) -> usize {
-    Activations::bytes(n, k) / 4 + ALIGN
+    Activations::bytes(n, k).max(Tiles::bytes(n, k)) / 4 + ALIGN
 }
 
 /// Whether products with the matrix are of integers, in a plan that is `exact` or not.
@@ -57,20 +68,31 @@ impl<'a> Input<'a> {
     pub(crate) fn new(isa: Isa, x: &'a [f32], k: usize, integers: bool, cx: &'a mut Context<'_>) -> Self {
         let n = x.len().checked_div(k).unwrap_or(0);
         if !integers {
-            return Self { x, n, quantized: None };
+            return Self { x, n, quantized: Quantized::Not };
         }
+        let tiles = Tiles::fit(isa, n);
+        let bytes = if tiles.is_some() { Tiles::bytes } else { Activations::bytes };
         let start = cx.scratch.as_ptr().align_offset(4 * ALIGN).min(ALIGN);
-        let words = &mut cx.scratch[start..][..Activations::bytes(n, k) / 4];
+        let words = &mut cx.scratch[start..][..bytes(n, k) / 4];
         // Rows that lie together lie apart from the others.
-        let (x_together, words_together) = (TOGETHER * k, Activations::bytes(TOGETHER, k) / 4);
+        let (x_together, words_together) = (TOGETHER * k, bytes(TOGETHER, k) / 4);
         let piece = (SHARE / x_together.max(1)).max(1);
         cx.workers.for_chunks(words, piece * words_together, &|i, words| {
             let x = x[i * piece * x_together..].chunks(x_together);
             for (x, words) in x.zip(words.chunks_mut(words_together)) {
-                Activations::quantize(isa, x, x.len() / k, k, bytes_of_mut(words));
+                let (n, into) = (x.len() / k, bytes_of_mut(words));
+                match tiles {
+                    Some(amx) => drop(Tiles::quantize(amx, x, n, k, into)),
+                    None => drop(Activations::quantize(isa, x, n, k, into)),
+                }
             }
         });
-        Self { x, n, quantized: Some(Activations::new(n, k, bytes_of(words))) }
+        let bytes = bytes_of(words);
+        let quantized = match tiles {
+            Some(amx) => Quantized::Tiles(Tiles::new(amx, n, k, bytes)),
+            None => Quantized::Blocks(Activations::new(n, k, bytes)),
+        };
+        Self { x, n, quantized }
     }
 
     /// One row that was prepared before.
@@ -80,7 +102,11 @@ impl<'a> Input<'a> {
 
     /// Rows `from..to`; `from` is a multiple of [`TOGETHER`], and so is `to` unless it is the end.
     fn rows(&self, from: usize, to: usize, k: usize) -> Self {
-        let quantized = self.quantized.map(|q| q.tokens(from..to));
+        let quantized = match self.quantized {
+            Quantized::Not => Quantized::Not,
+            Quantized::Blocks(q) => Quantized::Blocks(q.tokens(from..to)),
+            Quantized::Tiles(q) => Quantized::Tiles(q.tokens(from..to)),
+        };
         Self { x: &self.x[from * k..to * k], n: to - from, quantized }
     }
 
@@ -89,7 +115,8 @@ impl<'a> Input<'a> {
         let w = matrix.view();
         let rows = first..first + out.width();
         match self.quantized {
-            Some(x) if w.has_int8() => w.matmul_int8_columns(matrix.isa(), rows, x, out),
+            Quantized::Blocks(x) if w.has_int8() => w.matmul_int8_columns(matrix.isa(), rows, x, out),
+            Quantized::Tiles(x) if w.has_int8() => w.matmul_tiles_columns(rows, x, out),
             _ => w.matmul_columns(matrix.isa(), rows, self.x, self.n, out),
         }
     }
@@ -133,7 +160,7 @@ pub(crate) fn gated(
     cx: &mut Context<'_>,
 ) {
     /// Rows of `x` whose upper products wait on the stack.
-    const WAITING: usize = 2 * TOGETHER;
+    const WAITING: usize = 4 * TOGETHER;
     let (isa, k, rows) = (gate.isa(), gate.view().k(), gate.view().rows());
     let workers = cx.workers;
     let x = Input::new(isa, x, k, integers(gate, exact) || integers(up, exact), cx);
