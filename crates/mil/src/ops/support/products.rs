@@ -97,7 +97,7 @@ impl<'a> Input<'a> {
 
     /// One row that was prepared before.
     pub(super) fn row(x: &'a [f32], quantized: Option<Activations<'a>>) -> Self {
-        Self { x, n: 1, quantized }
+        Self { x, n: 1, quantized: quantized.map_or(Quantized::Not, Quantized::Blocks) }
     }
 
     /// Rows `from..to`; `from` is a multiple of [`TOGETHER`], and so is `to` unless it is the end.
