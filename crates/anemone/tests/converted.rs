@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anemone::{Error, Event, Generation, Model, ModelOptions, PackageRunner, Request, Session, StopReason};
 use anemone_convert::{Conversion, Options, Source, Watch};
+use anemone_kernels::Isa;
 use common::{Reference, feed, folder, options};
 
 const CONTEXT: usize = 64;
@@ -101,24 +102,46 @@ fn our_package_of_the_checkpoint_gives_its_logits_in_any_split() {
     }
 }
 
+/// A call of more tokens computes its products in tiles, where the processor has them.
+const NARROW: usize = 16;
+
 #[test]
 fn tokens_read_in_calls_of_any_width_give_the_same_bits() {
     let tokens: Vec<u32> = (0..CONTEXT as u32).map(|i| i * 7 % 256).collect();
     for weights in ["f16", "int8", "int4", "lut4"] {
         let dest = tempfile::tempdir().unwrap();
-        convert_to(weights, 3 * PREFILL, &folder().join("tiny_article_hf"), dest.path());
+        convert_to(weights, 4 * PREFILL, &folder().join("tiny_article_hf"), dest.path());
         let runner = PackageRunner::open(dest.path(), &options()).unwrap();
+        let tiles = matches!(Isa::detect(), Isa::Amx(_)) && weights != "f16";
         let (_, single) = feed(&runner, &tokens, &[1; CONTEXT]);
-        for pieces in [vec![CONTEXT], vec![CONTEXT - 5, 5], vec![5, CONTEXT - 5], vec![17, 3, 44], vec![CONTEXT - 1, 1]]
-        {
-            let (_, wide) = feed(&runner, &tokens, &pieces);
+        let (_, whole) = feed(&runner, &tokens, &[CONTEXT]);
+        let check = |pieces: &[usize], single: &[Vec<f32>], whole: Option<&Vec<f32>>| {
+            let (_, wide) = feed(&runner, &tokens, pieces);
             let mut position = 0;
             for (piece, logits) in pieces.iter().zip(&wide) {
                 position += piece;
-                let same = logits.iter().zip(&single[position - 1]).all(|(a, b)| a.to_bits() == b.to_bits());
+                let other = single.get(position - 1).or(whole.filter(|_| position == CONTEXT));
+                let same = other.is_none_or(|o| logits.iter().zip(o).all(|(a, b)| a.to_bits() == b.to_bits()));
                 assert!(same, "{weights} in pieces of {pieces:?}: other bits after {position} tokens");
             }
+        };
+        for pieces in [vec![5, 16, 16, 12, 15], vec![1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 9]] {
+            assert!(pieces.iter().all(|&n| n <= NARROW));
+            check(&pieces, &single, None);
         }
+        for pieces in [vec![CONTEXT], vec![32, 32], vec![17, 18, 29], vec![20, 20, 24]] {
+            check(&pieces, if tiles { &[] } else { &single }, Some(&whole[0]));
+        }
+        for pieces in [vec![CONTEXT - 5, 5], vec![17, 3, 44], vec![CONTEXT - 1, 1]] {
+            if !tiles {
+                check(&pieces, &single, None);
+            }
+        }
+        // By tiles or by blocks: the same but for roundings.
+        let largest = single[CONTEXT - 1].iter().fold(0.0_f32, |m, v| m.max(v.abs()));
+        let apart = whole[0].iter().zip(&single[CONTEXT - 1]).fold(0.0_f32, |m, (a, b)| m.max((a - b).abs()));
+        assert!(apart <= 2e-3 * largest, "{weights}: {apart} apart, of {largest}");
+        assert!(tiles || apart == 0.0, "{weights}: {apart} apart");
     }
 }
 

@@ -4,7 +4,7 @@
 //!
 //! A kernel is written **once**, over the vector of sixteen lanes of [`lanes`], and every instruction set is one
 //! implementation of that vector: `lanes/scalar.rs`, `lanes/avx2.rs`, `lanes/avx512.rs`, `lanes/neon.rs`. These four files
-//! are the only ones that name an instruction, and (with the one call in [`isa`]) the only ones with `unsafe`. Each lane
+//! are the only ones that name an instruction of vectors (`lanes/amx.rs` has those of tiles). Each lane
 //! operation is defined to the bit, so that **every instruction set gives the same bits as the scalar one**, and the
 //! tests compare for equality, not for closeness.
 //!
@@ -15,6 +15,7 @@
 //!
 //! - The same inputs give the same bits on every instruction set, for any split of the rows over calls and threads.
 //! - A product over `n` tokens gives, for each token, the bits of the product over that token alone.
+//! - [`linear::tiles`] is another product, with numbers of its own, for processors that have tiles; it keeps the rest.
 //! - NaN payloads and the sign of a NaN are not promised.
 #![warn(missing_docs)]
 #![allow(clippy::needless_range_loop, reason = "register tiles are indexed by token, chunk and vector together")]

@@ -25,7 +25,10 @@ fn reduced<S: Lanes>(s: S, a: S::F) -> (S::F, S::F) {
 pub(crate) fn exp<S: Lanes>(s: S, a: S::F) -> S::F {
     let a = s.min(s.splat(89.0), s.max(s.splat(-104.0), a));
     let (n, t) = reduced(s, a);
-    s.scale2(s.add(s.splat(1.0), t), n)
+    // Less than 2^-150 rounds to 0, for which some processors take hundreds of cycles: masked scores come here.
+    let (least, zero) = (s.splat(-103.98), s.splat(0.0));
+    let n = s.select_gt(least, a, zero, n);
+    s.select_gt(least, a, zero, s.scale2(s.add(s.splat(1.0), t), n))
 }
 
 /// `1 / (1 + e^-a)`. At most 3 ulp off, also where it is tiny.

@@ -167,7 +167,9 @@ impl<E: Element> Block<'_, E> {
         let zero = s.splat(if max == f32::NEG_INFINITY { 0.0 } else { max });
         let mut sum = s.splat(0.0);
         let vectors = self.area.scores[row].as_chunks_mut::<16>().0;
-        for part in &mut vectors[..(end - start).div_ceil(16)] {
+        let (vectors, unseen) = vectors[..(end - start).div_ceil(16)].split_at_mut(seen.div_ceil(16));
+        unseen.fill([0.0; 16]);
+        for part in vectors {
             let weight = exp(s, s.sub(s.load(part), zero));
             sum = s.add(sum, weight);
             s.store(weight, part);

@@ -1,4 +1,4 @@
-//! Products of sixteen tokens and more by tiles (AMX).
+//! Products of more than sixteen tokens by tiles (AMX).
 //!
 //! # Numbers
 //!
@@ -65,10 +65,11 @@ pub struct Tiles<'a> {
 }
 
 impl<'a> Tiles<'a> {
-    /// The proof that [`Tiles`] of `n` tokens can be used and are worth it.
+    /// The proof that [`Tiles`] of `n` tokens can be used and are worth it. Up to sixteen are left to [`super::integer`]: a token
+    /// with guesses for those that follow gets the numbers that it has alone.
     pub fn fit(isa: Isa, n: usize) -> Option<Amx> {
         match isa {
-            Isa::Amx(amx) if n >= TOKENS => Some(amx),
+            Isa::Amx(amx) if n > TOKENS => Some(amx),
             _ => None,
         }
     }
