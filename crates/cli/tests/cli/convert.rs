@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use serde_json::Value;
 
 use super::support::{anemone, tiny_checkpoint};
@@ -241,6 +243,42 @@ fn an_adapter_is_merged_and_told_of() {
     let plan = anemone(["convert", source, "--plan", "--lora", adapter]).ok();
     assert!(plan.contains("the adapter adapter is merged"), "{plan}");
     anemone(["convert", source, "--plan", "--lora", source]).fails(1, &["adapter_config.json"]);
+}
+
+#[test]
+fn int4_is_nearer_to_its_source_on_the_text_that_it_was_calibrated_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = tiny_checkpoint(folder.path());
+    let texts = ["Lighthouses stand at the end of long spits of sand. ", "{\"id\": 17, \"size\": [640, 480]}\n"];
+    let texts: Vec<_> = texts
+        .iter()
+        .enumerate()
+        .map(|(i, line)| {
+            let path = folder.path().join(format!("text{i}"));
+            std::fs::write(&path, line.repeat(20)).unwrap();
+            path
+        })
+        .collect();
+    let convert = |name: &str, text: Option<&Path>| {
+        let out = folder.path().join(name);
+        let (source, out_text) = (source.to_str().unwrap(), out.to_str().unwrap());
+        let mut arguments = vec!["convert", source, "-o", out_text, "--weights", "int4", "--context", "512"];
+        arguments.extend(text.iter().flat_map(|text| ["--calibrate", text.to_str().unwrap()]));
+        anemone(arguments).ok();
+        let blob = std::fs::read(out.join("model.mlpackage/Data/com.apple.CoreML/weights/weight.bin")).unwrap();
+        // How far its logits are from the source's on the first text.
+        let verify = ["verify", out_text, "--against", source, "--tokens", "400", "--json", "--text"];
+        let told = anemone(verify.into_iter().chain([texts[0].to_str().unwrap()])).run().out;
+        let report: Value = serde_json::from_str(&told).unwrap();
+        (blob, report["logits"]["mean_divergence"].as_f64().unwrap())
+    };
+    let (plain, off) = convert("plain", None);
+    let (own, own_off) = convert("own", Some(&texts[0]));
+    let (other, other_off) = convert("other", Some(&texts[1]));
+    assert!(plain != own && own != other && plain != other, "each text gives weights of its own");
+    assert!(own == convert("again", Some(&texts[0])).0, "the same text gives the same bytes");
+    assert!(own_off < off, "calibrated {own_off:.2e}, plain {off:.2e}");
+    assert!(own_off < other_off, "calibrated {own_off:.2e}, with another text {other_off:.2e}");
 }
 
 #[cfg(unix)]

@@ -12,7 +12,7 @@ use half::f16;
 use rayon::prelude::*;
 
 use super::pieces::{Make, Pieces, Sink, halves};
-use super::{PIECE, Promise, Watch, Weights, check_finite, int4, unrepresentable};
+use super::{Form, PIECE, Promise, Watch, Weights, check_finite, int4, unrepresentable};
 use crate::calibration::{Calibration, Feedback};
 use crate::error::Result;
 use crate::net::Net;
@@ -30,7 +30,7 @@ pub(crate) struct Blocks {
     /// The type of the offsets, if there are any: half floats, or that of the integers.
     pub(super) offset: Option<DType>,
     /// What is written in its place for the Neural Engine, which takes no blocks.
-    pub(super) on_engine: Option<&'static Blocks>,
+    pub(super) on_engine: Option<Form>,
     pub(super) promise: Promise,
     pub(super) encode: Encode,
 }

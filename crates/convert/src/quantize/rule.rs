@@ -123,7 +123,7 @@ impl Recipe {
             None => self.scheme.form(matrix),
         };
         match form {
-            Form::Blocks(blocks) if self.engine => Form::Blocks(blocks.on_engine.unwrap_or(blocks)),
+            Form::Blocks(blocks) if self.engine => blocks.on_engine.unwrap_or(Form::Blocks(blocks)),
             form => form,
         }
     }

@@ -158,13 +158,16 @@ impl<const N: usize> Lines<N> {
         self.len = 0;
     }
 
+    /// Appends lines: several at once, since a count in memory after each would take longer than the lines.
     #[inline(always)]
-    pub(crate) fn push(&mut self, amx: Amx, line: __m512i) {
+    pub(crate) fn push<const M: usize>(&mut self, amx: Amx, lines: [__m512i; M]) {
         let _ = amx;
-        let into = &mut self.lines[self.len];
-        // SAFETY: `amx` proves the feature; a line is 64 bytes long and aligned to that.
-        unsafe { _mm512_store_si512(into.as_mut_ptr().cast(), line) };
-        self.len += 1;
+        let into = &mut self.lines[self.len..self.len + M];
+        for i in 0..M {
+            // SAFETY: `amx` proves the feature; a line is 64 bytes long and aligned to that.
+            unsafe { _mm512_store_si512(into[i].as_mut_ptr().cast(), lines[i]) };
+        }
+        self.len += M;
     }
 
     pub(crate) fn written(&self) -> &[Line] {

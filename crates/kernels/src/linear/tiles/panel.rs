@@ -29,8 +29,8 @@ pub(super) fn append<P: IntegerPanel<Avx512>>(
         bytes_of(amx, panel, blocks.clone(), ahead, lines)
     };
     if !blocks.len().is_multiple_of(COLUMNS / BLOCK) {
-        for _ in 0..BLOCK / 4 * if words { 2 } else { 1 } {
-            lines.push(amx, amx.zero());
+        for _ in 0..if words { 2 } else { 1 } {
+            lines.push(amx, [amx.zero(); BLOCK / 4]);
         }
     }
     s.mul(scale, s.splat(if words { 256.0 } else { 1.0 }))
@@ -58,11 +58,14 @@ fn bytes_of<P: IntegerPanel<Avx512>>(
     for block in blocks {
         let lines = panel.lines(block);
         panel.prefetch(s, lines, ahead);
+        let mut made = [amx.zero(); 8];
         for g in 0..4 {
-            for bytes in panel.bytes(s, &chunk, lines, g)[0] {
-                into.push(amx, amx.less(bytes, bias));
+            let [bytes, _] = panel.bytes(s, &chunk, lines, g);
+            for half in 0..2 {
+                made[2 * g + half] = amx.less(bytes[half], bias);
             }
         }
+        into.push(amx, made);
     }
     panel.scale(&chunk)
 }
@@ -86,6 +89,7 @@ fn words_of<P: IntegerPanel<Avx512>>(
         let shifts = amx.each_four_times(s.mul(times, shift));
         let lines = panel.lines(block);
         panel.prefetch(s, lines, ahead);
+        let mut made = [amx.zero(); 16];
         for g in 0..4 {
             let [high, low] = panel.bytes(s, &chunk, lines, g);
             for half in 0..2 {
@@ -93,10 +97,11 @@ fn words_of<P: IntegerPanel<Avx512>>(
                 if P::PLANES == 1 {
                     words = amx.add_words(words, shifts);
                 }
-                into.push(amx, amx.high_bytes(words));
-                into.push(amx, amx.low_bytes(words));
+                made[4 * g + 2 * half] = amx.high_bytes(words);
+                made[4 * g + 2 * half + 1] = amx.low_bytes(words);
             }
         }
+        into.push(amx, made);
     }
     scale
 }
