@@ -130,8 +130,9 @@ fn of_gguf(file: &Gguf) -> Result<GenerationSettings> {
 
 /// Refuses settings that no sampler can follow; `key` gives the name of one in the file.
 fn check(path: &Path, settings: &GenerationSettings, key: impl Fn(&str) -> String) -> Result<()> {
+    type Fits = fn(f32) -> bool;
     let GenerationSettings { temperature, top_p, min_p, repetition_penalty, .. } = settings;
-    let bounds: [(_, _, fn(f32) -> bool, _); 4] = [
+    let bounds: [(_, _, Fits, _); 4] = [
         ("temperature", temperature, |v| v.is_finite() && v >= 0.0, "a finite number from 0 on"),
         ("top_p", top_p, |v| v > 0.0 && v <= 1.0, "a number over 0 and up to 1"),
         ("min_p", min_p, |v| (0.0..=1.0).contains(&v), "a number from 0 to 1"),

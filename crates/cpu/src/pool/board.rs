@@ -134,11 +134,12 @@ impl Board {
             Job::None => {}
             Job::Borrowed(_) => self.do_lent(thread),
             Job::Lasting(work) => self.claim(thread, |i| {
-                let results = self.results[i].get_mut();
-                // SAFETY: this thread has claimed the piece, so nobody else writes here; the caller reads when it is done.
-                let into = unsafe { results.deref() };
-                let done = catch_unwind(AssertUnwindSafe(|| work.piece(self.input(work), i, into))).is_ok();
-                drop(results);
+                let done = {
+                    let results = self.results[i].get_mut();
+                    // SAFETY: this thread has claimed the piece, so nobody else writes here; the caller reads when it is done.
+                    let into = unsafe { results.deref() };
+                    catch_unwind(AssertUnwindSafe(|| work.piece(self.input(work), i, into))).is_ok()
+                };
                 // One that panicked stays open: the caller does it again, and panics itself.
                 if done {
                     self.states[i].store(DONE, Ordering::Release);

@@ -83,11 +83,12 @@ impl<T> Crew<T> {
             // A thread that went from one desk to another while they were looked at.
             spin(Duration::ZERO, || None::<()>);
         };
-        let board = self.desks[desk].board.get_mut();
-        // SAFETY: nothing is posted, and the desk was empty after that. A thread that is counted there since finds that what
-        // it came for is over (see `visit`), and does not look at the board.
-        write(unsafe { board.deref() });
-        drop(board);
+        {
+            let board = self.desks[desk].board.get_mut();
+            // SAFETY: nothing is posted, and the desk was empty after that. A thread that is counted there since finds that what
+            // it came for is over (see `visit`), and does not look at the board.
+            write(unsafe { board.deref() });
+        }
         let number = self.current.load(Ordering::Relaxed) & !DESK;
         let posting = Posting(number.wrapping_add(DESK + 1) | (desk as u64 + 1));
         self.current.store(posting.0, Ordering::Release);

@@ -220,7 +220,7 @@ impl Lowered {
         let exact = x.exact();
         let integers = matrices.iter().any(|m| integers(m, exact));
         let scratch = if integers { rows_scratch(x, roles.x) } else { 0 };
-        Self { roles, row: Row::new(&matrices, exact), matrices, exact, scratch }
+        Self { roles, row: Row::of(&matrices, exact), matrices, exact, scratch }
     }
 }
 

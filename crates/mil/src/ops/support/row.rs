@@ -29,7 +29,7 @@ pub(crate) struct Row {
 
 impl Row {
     /// Products with several matrices. Nothing where they are not worth sharing.
-    pub(crate) fn new(matrices: &[Arc<Matrix>], exact: bool) -> Option<Arc<dyn Lasting>> {
+    pub(crate) fn of(matrices: &[Arc<Matrix>], exact: bool) -> Option<Arc<dyn Lasting>> {
         Self::shared(matrices, exact, false)
     }
 
