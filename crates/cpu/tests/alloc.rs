@@ -82,7 +82,8 @@ fn allocations_of_any_number(name: &str) -> usize {
         instance.set_extents(extent, tokens).unwrap();
         instance.run(&mut state).unwrap();
     };
-    step(30, 8);
+    // Until both threads have had work: each makes something of its own when it first has.
+    (0..50).for_each(|i| step(16 + i % 48, 2 + i % 15));
     let before = ALLOCATIONS.load(Ordering::SeqCst);
     (0..50).for_each(|i| step(16 + i % 48, 2 + i % 15));
     let found = ALLOCATIONS.load(Ordering::SeqCst) - before;
