@@ -40,6 +40,24 @@ macro_rules! float {
                 }
             }
 
+            /// Packs panel `index` of the row-major `w[rows, k]`, or of `w[k, rows]` if `turned`, into that panel's bytes:
+            /// as many as a matrix of one panel takes.
+            pub fn pack_panel(index: usize, rows: usize, k: usize, w: &[$element], turned: bool, into: &mut [u8]) {
+                assert_eq!(w.len(), rows * k, "pack: {} weights, {rows} x {k} need another number", w.len());
+                assert_eq!(into.len(), Self::packed_len(PANEL, k), "pack: the panel has the wrong length");
+                let first = index * PANEL;
+                assert!(first < rows, "pack: panel {index} of {rows} rows");
+                let height = PANEL.min(rows - first);
+                let lines = into.as_chunks_mut::<{ PANEL * $size }>().0;
+                for (c, line) in lines.iter_mut().enumerate() {
+                    let values = line.as_chunks_mut::<$size>().0.iter_mut().enumerate();
+                    values.for_each(|(r, to)| {
+                        let at = if turned { c * rows + first + r } else { (first + r) * k + c };
+                        *to = if r < height && c < k { w[at].to_le_bytes() } else { [0; $size] };
+                    });
+                }
+            }
+
             /// Packs into a buffer of its own.
             pub fn packed(rows: usize, k: usize, w: &[$element]) -> Buffer {
                 Buffer::filled(Self::packed_len(rows, k), |bytes| Self::pack(rows, k, w, bytes))

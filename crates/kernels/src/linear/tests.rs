@@ -203,3 +203,20 @@ fn packing_does_not_grow() {
     let shape = LutShape { rows: 1536, k: 576, bits: 4, row_groups: 1536 / 16, col_groups: 1 };
     assert_eq!(LinearLut::packed_len(shape), 1536 * 576 / 2 + 1536 / 16 * (64 + 192));
 }
+
+#[test]
+fn panels_are_packed_one_by_one_as_all_together() {
+    for (rows, k) in [(1, 1), (16, 32), (17, 33), (40, 5)] {
+        let w: Vec<f32> = (0..rows * k).map(|i| i as f32 + 0.5).collect();
+        let turned: Vec<f32> = (0..rows * k).map(|i| w[i % rows * k + i / rows]).collect();
+        let all = LinearF32::packed(rows, k, &w);
+        let panel = LinearF32::packed_len(PANEL, k);
+        for (index, expected) in all.chunks_exact(panel).enumerate() {
+            for (w, turned) in [(&w, false), (&turned, true)] {
+                let mut bytes = vec![0xa5; panel];
+                LinearF32::pack_panel(index, rows, k, w, turned, &mut bytes);
+                assert_eq!(bytes, expected, "{rows} x {k}, panel {index}, turned {turned}");
+            }
+        }
+    }
+}

@@ -2,6 +2,8 @@
 //! `transpose_y` exchange the last two axes first. A vector `x` is a row, a vector `y` a column; its axis leaves the result.
 //! Integers wrap.
 
+mod both;
+
 use smallvec::smallvec;
 
 use crate::case::Case;
@@ -101,6 +103,23 @@ fn batch(shape: &[usize]) -> &[usize] {
     &shape[..shape.len().saturating_sub(2)]
 }
 
+/// The kernel for rows with a constant matrix.
+fn with_constant(x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
+    let operands: &dyn Operands = x;
+    let turned_x = operands.shape(X).len() > 1 && operands.bool_or(TRANSPOSE_X, false).ok()?;
+    if turned_x || operands.shape(X).is_empty() {
+        return None;
+    }
+    let weight = x.packed_at(Y, 0)?;
+    let matrix = if operands.bool_or(TRANSPOSE_Y, false).ok()? {
+        (weight.ty().shape.len() == 2).then(|| Matrix::new(&weight, x.pack_cache()))??
+    } else {
+        Matrix::turned(&weight, x.pack_cache())?
+    };
+    let roles = Roles { x: X, weights: Y, biases: None, added: None };
+    Some(Box::new(Lowered::of(roles, smallvec![matrix], x)))
+}
+
 impl Op for Matmul {
     fn name(&self) -> &'static str {
         "matmul"
@@ -152,20 +171,7 @@ impl Op for Matmul {
     }
 
     fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
-        // Rows with a constant matrix.
-        let operands: &dyn Operands = x;
-        let turned_x = operands.shape(X).len() > 1 && operands.bool_or(TRANSPOSE_X, false).ok()?;
-        if turned_x || operands.shape(X).is_empty() {
-            return None;
-        }
-        let weight = x.packed_at(Y, 0)?;
-        let matrix = if operands.bool_or(TRANSPOSE_Y, false).ok()? {
-            (weight.ty().shape.len() == 2).then(|| Matrix::new(&weight, x.pack_cache()))??
-        } else {
-            Matrix::turned(&weight, x.pack_cache())?
-        };
-        let roles = Roles { x: X, weights: Y, biases: None, added: None };
-        Some(Box::new(Lowered::of(roles, smallvec![matrix], x)))
+        with_constant(x).or_else(|| Some(Box::new(both::Both::new(x)?)))
     }
 
     fn cases(&self) -> Vec<Case> {
