@@ -57,7 +57,7 @@ impl GenerationSettings {
     /// From the metadata of a GGUF file.
     ///
     /// # Errors
-    /// [`ConvertError::Setting`](crate::ConvertError::Setting) for keys of the wrong type.
+    /// [`ConvertError::Setting`] for keys of the wrong type.
     pub fn from_gguf(file: &Gguf) -> Result<Self> {
         of_gguf(file)
     }

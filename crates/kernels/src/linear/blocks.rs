@@ -126,6 +126,7 @@ impl<'a> Scales<'a> {
     }
 
     /// Whether a row has one scale.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "for tiles"))]
     #[inline(always)]
     pub(crate) fn uniform(&self) -> bool {
         self.scales.len() == PANEL * if self.wide { 4 } else { 2 }

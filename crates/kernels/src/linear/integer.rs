@@ -229,12 +229,15 @@ pub(crate) trait IntegerPanel<S: Lanes> {
     /// Where in a record the sums start.
     fn start(&self) -> usize;
     /// How much all bytes are moved up, where no chunk has an offset.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "for tiles"))]
     fn bias(&self) -> f32;
     /// Whether all chunks are alike.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "for tiles"))]
     fn uniform(&self) -> bool;
     fn chunk(&self, s: S, block: usize) -> Self::Chunk;
     fn lines(&self, block: usize) -> Self::Lines;
     /// Bytes of 32 columns.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "for tiles"))]
     const BYTES: usize;
     /// Asks for the memory that lies so many bytes ahead of these lines.
     fn prefetch(&self, s: S, lines: Self::Lines, ahead: usize);

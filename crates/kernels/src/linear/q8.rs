@@ -181,6 +181,7 @@ struct PanelView<'a, F, const OFFSETS: bool> {
     scales: Scales<'a>,
     /// What takes the offset away when all weights have the same.
     fixed: F,
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "for tiles"))]
     bias: f32,
     /// Where integer sums start.
     start: usize,

@@ -58,6 +58,7 @@ type Scales = [[u8; 4]; TOKENS];
 /// scales, chunk by chunk.
 #[derive(Clone, Copy, Debug)]
 pub struct Tiles<'a> {
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "for tiles"))]
     amx: Amx,
     n: usize,
     k: usize,
