@@ -118,7 +118,7 @@ fn half<P: IntegerPanel<Avx512>>() -> f32 {
     }
 }
 
-/// Unsigned integers less [`half`], times what makes a [`half`] of them 2^15.
+/// Unsigned integers less [`half()`], times what makes a [`half()`] of them 2^15.
 #[inline(always)]
 fn moved<P: IntegerPanel<Avx512>>(amx: Amx, high: __m512i, low: __m512i) -> [__m512i; 2] {
     if P::PLANES == 2 {
@@ -130,7 +130,7 @@ fn moved<P: IntegerPanel<Avx512>>(amx: Amx, high: __m512i, low: __m512i) -> [__m
     }
 }
 
-/// What is to be added to weights less [`half`], row by row.
+/// What is to be added to weights less [`half()`], row by row.
 #[inline(always)]
 fn shift<P: IntegerPanel<Avx512>>(s: Avx512, panel: &P, chunk: &P::Chunk) -> __m512 {
     let offset = panel.offset(chunk).unwrap_or(s.splat(panel.bias()));
