@@ -33,6 +33,24 @@ pub fn number(text: &str) -> Result<f32, String> {
     text.parse().map_err(|_| "expected a number, such as 0.7".to_owned())
 }
 
+/// A share of a whole.
+///
+/// # Errors
+/// What was expected.
+pub fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "expected a share from 0 to 1, such as 0.95".to_owned())
+}
+
+/// A bound on what is never negative.
+///
+/// # Errors
+/// What was expected.
+pub fn bound(text: &str) -> Result<f64, String> {
+    let bound = text.parse::<f64>().ok().filter(|bound| *bound >= 0.0);
+    bound.ok_or_else(|| "expected a number from 0 on, such as 0.01".to_owned())
+}
+
 /// A number of threads.
 ///
 /// # Errors
@@ -78,6 +96,10 @@ mod tests {
         assert!(number("warm").unwrap_err().contains("0.7"));
         assert_eq!((speculation("off"), speculation("15")), (Ok(Speculation::Off), Ok(Speculation::Always(15))));
         assert!(speculation("16").is_err() && speculation("0").is_err() && speculation("on").is_err());
+        assert_eq!((share("0.9"), share("1")), (Ok(0.9), Ok(1.0)));
+        assert!(["NaN", "1e300", "-0.1", "inf"].iter().all(|text| share(text).is_err()));
+        assert_eq!((bound("0"), bound("1e-3")), (Ok(0.0), Ok(1e-3)));
+        assert!(["NaN", "-1", "x"].iter().all(|text| bound(text).is_err()));
         assert_eq!((threads("1"), threads("1024")), (Ok(1), Ok(1024)));
         assert!(threads("0").is_err() && threads("1025").is_err() && threads("x").is_err());
     }

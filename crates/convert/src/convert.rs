@@ -204,6 +204,14 @@ impl<'s> Conversion<'s> {
         self.estimate
     }
 
+    /// Whether it can go to `dest`, as far as what is there tells. Nothing is written.
+    ///
+    /// # Errors
+    /// [`ConvertError::Occupied`] if something else is there.
+    pub fn check(&self, dest: &Path) -> Result<()> {
+        staging::check(dest)
+    }
+
     /// What the user should know before it is carried out, one sentence each.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {

@@ -32,6 +32,13 @@ pub(crate) fn begin(dest: &Path, needed: u64) -> Result<Staging> {
     Ok(staging)
 }
 
+/// Whether a conversion to `dest` would be refused because of what is there. Nothing is written.
+pub(crate) fn check(dest: &Path) -> Result<()> {
+    let holds_something = fs::read_dir(dest).is_ok_and(|mut entries| entries.next().is_some());
+    let found = if holds_something { in_the_way(dest).map_err(|e| ConvertError::io(dest, "read", e))? } else { None };
+    found.map_or(Ok(()), |found| Err(ConvertError::Occupied { path: dest.to_owned(), found }))
+}
+
 /// Completes what `begin` began.
 pub(crate) fn commit(staging: Staging, manifest: &BundleManifest) -> Result<()> {
     staging.commit(manifest.to_json().as_bytes()).map_err(refused)

@@ -231,7 +231,22 @@ impl BundleManifest {
             !is_file_name(name) || !name.ends_with(".mlpackage") || names[..i].contains(name)
         };
         let found = names.iter().enumerate().find(|&(i, name)| strange((i, name)));
-        found.map(|(_, name)| format!("{name:?} in `parts` is no name of a package in the folder, or there twice"))
+        if let Some((_, name)) = found {
+            return Some(format!("{name:?} in `parts` is no name of a package in the folder, or there twice"));
+        }
+        let mut reached = 0;
+        for part in &self.parts {
+            let [first, end] = part.layers;
+            if first != reached || end < first {
+                return Some(format!(
+                    "`layers` of {:?} in `parts` are {first} to {end}; expected to begin at {reached}, where the part before \
+                     ends; convert the model again",
+                    part.package
+                ));
+            }
+            reached = end;
+        }
+        None
     }
 
     /// The packages in the order in which they run: one, or those of the parts.
@@ -387,7 +402,13 @@ mod tests {
             let error = BundleManifest::read(dir.path()).unwrap_err().to_string();
             assert!(error.contains("in `parts`"), "{error}");
         }
-        m.parts = vec![part("a.mlpackage"), part("b.mlpackage")];
+        for layers in [[0, 1], [2, 3], [1, 0], [usize::MAX, 0]] {
+            m.parts = vec![part("a.mlpackage"), PartInfo { layers, ..part("b.mlpackage") }];
+            std::fs::write(dir.path().join(MANIFEST), m.to_json()).unwrap();
+            let error = BundleManifest::read(dir.path()).unwrap_err().to_string();
+            assert!(error.contains("`layers` of \"b.mlpackage\"") && error.contains("begin at 1"), "{error}");
+        }
+        m.parts = vec![part("a.mlpackage"), PartInfo { layers: [1, 1], ..part("b.mlpackage") }];
         std::fs::write(dir.path().join(MANIFEST), m.to_json()).unwrap();
         let read = BundleManifest::read(dir.path()).unwrap();
         assert_eq!(read, m);

@@ -195,6 +195,7 @@ pub(crate) fn convert(
     let text = calibration_text(source, &options, text)?;
     // What does not fit is said before the text is read.
     let mut conversion = Conversion::new(source, &options)?;
+    conversion.check(folder)?;
     let estimate = conversion.estimate();
     let format = match source.format() {
         Format::Gguf => "GGUF",

@@ -121,7 +121,7 @@ const SMALL: u64 = 64 << 20;
 /// The programs of a model that is to be interpreted: a small one, or any if it is asked for. What is wrong with them is told
 /// in its turn.
 fn to_interpret(path: &Path, any: bool) -> Option<Result<Vec<Model>, String>> {
-    let location = match Location::look(path) {
+    let location = match Location::find(path) {
         Ok(location) => location,
         Err(error) => return Some(Err(error.to_string())),
     };

@@ -4,6 +4,7 @@ use std::io::{BufWriter, Write, stdout};
 use std::path::{Path, PathBuf};
 
 use anemone::ComputeUnits;
+use anemone_cli::numbers;
 use anemone_cli::placement::{InParts, Placement, Source, predicted, write_in_parts, write_report};
 use anemone_coreml::ComputePlan;
 use anemone_package::Package;
@@ -36,7 +37,7 @@ pub(crate) struct Arguments {
     compute_units: ComputeUnits,
     /// Fail if a function has a smaller share of its operations on the Neural Engine, 0 to 1; of a model in parts, a call
     /// through all of them
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = numbers::share)]
     min_ane: Option<f64>,
     /// List every operation that is off the Neural Engine, not only kinds
     #[arg(long, conflicts_with = "json")]
@@ -47,11 +48,6 @@ pub(crate) struct Arguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-fn share(text: &str) -> Result<f64, String> {
-    let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| "expected a share from 0 to 1, such as 0.95".to_owned())
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use anemone::verify::{self, Agreement, Comparison, WeightReport};
 use anemone::{Location, ModelOptions, PackageRunner, Runner, Tokenizer};
 use anemone_cli::acquire::{Terminal, by_id};
+use anemone_cli::numbers;
 use anemone_convert::Source;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
@@ -52,10 +53,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 8, requires = "strict_fp16")]
     strict_tokens: usize,
     /// The least share of positions with the same best token
-    #[arg(long, value_name = "SHARE", default_value_t = 0.9)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.9, value_parser = numbers::share)]
     min_top1: f64,
     /// The largest mean Kullback-Leibler divergence, in nats
-    #[arg(long, value_name = "NATS", default_value_t = 0.1)]
+    #[arg(long, value_name = "NATS", default_value_t = 0.1, value_parser = numbers::bound)]
     max_divergence: f64,
     /// Print JSON
     #[arg(long)]

@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
     reason: "Weights with a scale for each block do not run on the Neural Engine: they fell to the CPU, or came \
              out wrong without a word (cosine 0.367 on an iPhone 16 Pro Max).",
     source: "coremltools#2510 (\"ANE only support per-cout/per-tensor quantization\"), #2600; coreai-models#279",
-    remedy: "Convert with `--weights int8` (a scale for each row) or palettes.",
+    remedy: "Convert with `--profile ane`, and `--weights int8` (a scale for each row) or palettes.",
     grades: Grades::ane(Severity::Error),
     from: None,
     check,

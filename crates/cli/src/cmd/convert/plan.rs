@@ -16,10 +16,10 @@ use crate::terminal;
 const EXPECTED: [(f64, &str); 5] = [
     (0.001, "the source's own answers: on SmolLM2-135M more than 99 of 100 best tokens are the same"),
     (0.02, "next to the source: on SmolLM2-135M 95 to 97 of 100 best tokens are the same"),
-    (0.05, "near the source: on SmolLM2-135M 9 of 10 best tokens are the same, and its perplexity is 2 % higher"),
+    (0.05, "near the source: on SmolLM2-135M 94 of 100 best tokens are the same, its perplexity within 1 %"),
     (
         0.12,
-        "like the source: on SmolLM2-135M, a small model, which feels it most, 7 of 10 best tokens are the same, and its \
+        "coherent: on SmolLM2-135M, a small model, which feels it most, 7 of 10 best tokens are the same, and its \
          perplexity is a tenth (lut4) to a fifth (int4) higher",
     ),
     (f64::INFINITY, "far from the source: small models lose coherence"),
@@ -131,7 +131,7 @@ mod tests {
     fn the_further_off_the_worse() {
         let words: Vec<_> = [0.0, 0.0005, 0.006, 0.03, 0.08, 0.3, f64::NAN].map(expected).into();
         assert_eq!((words[0], words[5]), (words[1], words[6]));
-        let begin = ["the source's own", "the source's own", "next to", "near", "like", "far from"];
+        let begin = ["the source's own", "the source's own", "next to", "near", "coherent", "far from"];
         assert!(words.iter().zip(begin).all(|(words, begin)| words.starts_with(begin)), "{words:?}");
     }
 }

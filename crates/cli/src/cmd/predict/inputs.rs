@@ -10,6 +10,7 @@ use anemone_mil::interpret::Tensors;
 use anemone_mil::port::{PortDefault, PortShape};
 use anemone_mil::types::{StaticType, TensorType};
 use anemone_mil::{Buffer, Function, Tensor};
+use anemone_package::Package;
 use anemone_package::bundle::BundleManifest;
 use anyhow::{Context, Error, Result, bail};
 
@@ -90,9 +91,13 @@ impl Known {
         let Some(manifest) = package.parent().and_then(|folder| BundleManifest::read(folder).ok()) else {
             return Self::default();
         };
-        let logits =
-            function.body.outputs.iter().map(|&id| function.value(id)).find(|v| v.name == manifest.roles.logits);
-        let vocabulary = logits.and_then(|v| v.ty.tensor()?.to_static()?.shape.last().copied());
+        let name = &manifest.roles.logits;
+        let vocabulary = vocabulary(function, name).or_else(|| {
+            // Of a model in parts, the last one gives the logits.
+            let last = manifest.packages(package.parent()?).ok()?.pop()?;
+            let model = anemone_mil::decode(&Package::open(&last).ok()?).ok()?;
+            model.program.functions.values().find_map(|function| vocabulary(function, name))
+        });
         let tokens = vocabulary.map(|n| (manifest.roles.tokens, "a token of this model", n));
         let positions = (manifest.roles.positions, "a position in its context", manifest.context);
         Self(tokens.into_iter().chain([positions]).collect())
@@ -107,6 +112,12 @@ impl Known {
             Some(wrong) => bail!("{wrong} is not {what}; expected 0 to {}", n - 1),
         }
     }
+}
+
+/// The extent of the logits, if the function gives them.
+fn vocabulary(function: &Function, logits: &str) -> Option<usize> {
+    let logits = function.body.outputs.iter().map(|&id| function.value(id)).find(|v| v.name == logits)?;
+    logits.ty.tensor()?.to_static()?.shape.last().copied()
 }
 
 /// What is known of one input.
