@@ -44,7 +44,7 @@ pub fn of(error: &Error) -> String {
         ),
         Error::MessageTooLong { needed, context, reserved } => format!(
             "this message alone is {needed} tokens long, with the system message, and the context holds {context}, of \
-             which {reserved} are kept free for the answer; shorten it, keep less free with --margin, or have the model \
+             which {reserved} are kept free for the answer; shorten it, keep less free (`chat --margin`), or have the model \
              converted for a longer context with --context"
         ),
         other => other.to_string(),

@@ -225,6 +225,9 @@ pub(crate) fn convert(
     let rules = if rules.is_empty() { String::new() } else { format!(" ({}); see `anemone lint`", rules.join(", ")) };
     terminal::note(&format!("  lint     for profile {}: {}{rules}", options.profile, super::lint::summary(&findings)));
     let replaced = package_digests(folder);
+    if !replaced.is_empty() {
+        terminal::note(&format!("  replaces the converted model in {}, once all is well", folder.display()));
+    }
     let begin = Instant::now();
     if let Some(text) = text {
         terminal::note("  reading a text, to tell which weights matter");
