@@ -23,6 +23,8 @@ mod blocks;
 mod float;
 pub mod integer;
 mod lut;
+#[cfg(test)]
+mod noise;
 mod q4;
 mod q8;
 #[cfg(test)]

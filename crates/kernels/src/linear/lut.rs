@@ -165,7 +165,6 @@ impl<'a> LinearLut<'a> {
 
     #[cfg(target_arch = "x86_64")]
     pub(super) fn matmul_tiles(&self, rows: Range<usize>, x: Tiles<'_>, out: Columns<'_>) {
-        assert!(self.has_int8(), "LinearLut: there is no integer product for {:?}", self.shape);
         match self.shape.bits {
             1 => TileProduct { weights: IntegerView::<1>(*self), rows, x, out }.start(),
             2 => TileProduct { weights: IntegerView::<2>(*self), rows, x, out }.start(),

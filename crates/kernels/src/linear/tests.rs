@@ -1,3 +1,4 @@
+use super::noise::same;
 use super::*;
 use half::f16;
 
@@ -60,16 +61,6 @@ fn agrees(linear: Linear<'_>, dense: &[f32], what: &str) {
                 }
             }
         }
-    }
-}
-
-fn same(a: &[f32], b: &[f32], what: &str) {
-    assert_eq!(a.len(), b.len());
-    for (i, (a, b)) in a.iter().zip(b).enumerate() {
-        assert!(
-            a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()),
-            "{what}: element {i}: {a:?} and {b:?} differ"
-        );
     }
 }
 

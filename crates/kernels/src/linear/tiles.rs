@@ -130,13 +130,14 @@ impl Linear<'_> {
     /// The product with activations as tiles, where [`Self::has_int8`]; else as [`Self::matmul_int8_columns`].
     pub fn matmul_tiles_columns(&self, rows: Range<usize>, x: Tiles<'_>, out: Columns<'_>) {
         assert_eq!(x.k, self.k(), "tiles: activations have {} values a token, the matrix {} columns", x.k, self.k());
+        assert!(self.has_int8(), "tiles: there is no integer product with these weights");
         super::check("tiles", (self.rows(), self.k()), &rows, x.n * x.k, x.n, &out);
         #[cfg(target_arch = "x86_64")]
         match self {
             Self::Q8(w) => w.matmul_tiles(rows, x, out),
             Self::Q4(w) => w.matmul_tiles(rows, x, out),
             Self::Lut(w) => w.matmul_tiles(rows, x, out),
-            _ => panic!("there is no integer product with these weights"),
+            _ => unreachable!("weights with integer products, as checked"),
         }
         #[cfg(not(target_arch = "x86_64"))]
         unreachable!("there is no proof of AMX on this processor");
