@@ -34,9 +34,7 @@ pub(crate) fn begin(dest: &Path, needed: u64) -> Result<Staging> {
 
 /// Whether a conversion to `dest` would be refused because of what is there. Nothing is written.
 pub(crate) fn check(dest: &Path) -> Result<()> {
-    let holds_something = fs::read_dir(dest).is_ok_and(|mut entries| entries.next().is_some());
-    let found = if holds_something { in_the_way(dest).map_err(|e| ConvertError::io(dest, "read", e))? } else { None };
-    found.map_or(Ok(()), |found| Err(ConvertError::Occupied { path: dest.to_owned(), found }))
+    Staging::check(dest, in_the_way).map_err(refused)
 }
 
 /// Completes what `begin` began.

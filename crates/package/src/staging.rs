@@ -72,6 +72,14 @@ impl Staging {
         Err(invalid("other writers of it keep removing what this one begins"))
     }
 
+    /// Whether [`Self::create`] would be refused because of what is there. Nothing is written.
+    ///
+    /// # Errors
+    /// [`PackageError::Occupied`] if there is anything else, or what kept it from being looked at.
+    pub fn check(dest: &Path, in_the_way: InTheWay) -> Result<(), PackageError> {
+        check_dest(dest, in_the_way)
+    }
+
     /// Makes and locks the manifest; `false` if another writer mistook the folder for a leftover before it was locked.
     fn lock(&mut self) -> Result<bool, PackageError> {
         let path = self.folder.join(self.manifest_name);
