@@ -18,9 +18,9 @@ pub struct Avx512(());
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Avx2(());
 
-/// Proof that AArch64 Advanced SIMD with the int8 dot product may run.
+/// Proof that AArch64 Advanced SIMD with the int8 dot product may run, and with `I8MM` the products of int8 matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Neon(());
+pub struct Neon<const I8MM: bool = false>(());
 
 /// The instruction set that a kernel is asked to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub enum Isa {
     Amx(Amx),
     /// 128-bit vectors.
     Neon(Neon),
+    /// 128-bit vectors, and products of int8 matrices of two by eight.
+    I8mm(Neon<true>),
 }
 
 impl Avx512 {
@@ -65,11 +67,14 @@ impl Avx2 {
     }
 }
 
-impl Neon {
+impl<const I8MM: bool> Neon<I8MM> {
     /// The token, when this processor and operating system have all the instructions it stands for.
     pub fn detect() -> Option<Self> {
         #[cfg(target_arch = "aarch64")]
-        if std::arch::is_aarch64_feature_detected!("neon") && std::arch::is_aarch64_feature_detected!("dotprod") {
+        if std::arch::is_aarch64_feature_detected!("neon")
+            && std::arch::is_aarch64_feature_detected!("dotprod")
+            && (!I8MM || std::arch::is_aarch64_feature_detected!("i8mm"))
+        {
             return Some(Self(()));
         }
         None
@@ -82,6 +87,7 @@ impl Isa {
         let all = [
             Some(Self::Scalar),
             Neon::detect().map(Self::Neon),
+            Neon::detect().map(Self::I8mm),
             Avx2::detect().map(Self::Avx2),
             Avx512::detect().map(Self::Avx512),
             Amx::detect().map(Self::Amx),
@@ -90,7 +96,7 @@ impl Isa {
     }
 
     /// The fastest instruction set that this machine has, or the one named by the environment variable `ANEMONE_ISA`
-    /// (`scalar`, `neon`, `avx2`, `avx512`, `amx`) if the machine has that one.
+    /// (`scalar`, `neon`, `i8mm`, `avx2`, `avx512`, `amx`) if the machine has that one.
     pub fn detect() -> Self {
         let wanted = std::env::var("ANEMONE_ISA").ok();
         let named = wanted.and_then(|name| Self::available().find(|isa| isa.name() == name));
@@ -105,6 +111,7 @@ impl Isa {
             Self::Avx512(_) => "avx512",
             Self::Amx(_) => "amx",
             Self::Neon(_) => "neon",
+            Self::I8mm(_) => "i8mm",
         }
     }
 
@@ -125,6 +132,9 @@ impl Isa {
             // SAFETY: the token proves that the features of `run_neon` are there.
             #[cfg(target_arch = "aarch64")]
             Self::Neon(token) => unsafe { run_neon(token, kernel) },
+            // SAFETY: the token proves that the features of `run_i8mm` are there.
+            #[cfg(target_arch = "aarch64")]
+            Self::I8mm(token) => unsafe { run_i8mm(token, kernel) },
             #[allow(unreachable_patterns, reason = "the tokens of other architectures cannot be made here")]
             _ => kernel.run(Scalar),
         }
@@ -176,6 +186,12 @@ fn run_avx2<K: Kernel>(token: Avx2, kernel: K) -> K::Out {
 #[cfg(target_arch = "aarch64")]
 #[target_feature(enable = "neon,dotprod")]
 fn run_neon<K: Kernel>(token: Neon, kernel: K) -> K::Out {
+    kernel.run(token)
+}
+
+#[cfg(target_arch = "aarch64")]
+#[target_feature(enable = "neon,dotprod,i8mm")]
+fn run_i8mm<K: Kernel>(token: Neon<true>, kernel: K) -> K::Out {
     kernel.run(token)
 }
 

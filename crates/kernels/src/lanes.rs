@@ -85,6 +85,36 @@ pub(crate) trait Lanes: Copy {
     /// The same for any byte `w`, see [`Self::UNSIGNED`], with `a` in -127..=127.
     fn dot_bytes(self, acc: Self::I, w: Self::I, a: Self::I) -> Self::I;
 
+    /// Whether the products of eight columns with two bytes of a token are quicker together ([`Self::dot_pair`]).
+    const PAIRS: bool = false;
+    /// Eight columns of weights, four and four as for [`Self::dot_bytes`], in the order that [`Self::dot_pair`] takes.
+    #[inline(always)]
+    fn pair_weights(self, w: [Self::I; 2]) -> [Self::I; 2] {
+        w
+    }
+    /// What [`Self::dot_pair`] adds to: all lanes of the first sum `high`, of the second `low`.
+    #[inline(always)]
+    fn pair_splat(self, high: i32, low: i32) -> [Self::I; 2] {
+        [self.isplat(high), self.isplat(low)]
+    }
+    /// The products, as by [`Self::dot_bytes`], of eight columns with the `high` and with the `low` bytes of a token, added. Which
+    /// sum lies where is known to [`Self::pair_split`] alone.
+    #[inline(always)]
+    fn dot_pair(self, acc: [Self::I; 2], w: [Self::I; 2], high: &[u8; 8], low: &[u8; 8]) -> [Self::I; 2] {
+        let mut sums = acc;
+        for (sum, x) in sums.iter_mut().zip([high, low]) {
+            let [first, second] = x.as_chunks::<4>().0 else { unreachable!("eight bytes are two times four") };
+            *sum = self.dot_bytes(*sum, w[0], self.isplat(i32::from_le_bytes(*first)));
+            *sum = self.dot_bytes(*sum, w[1], self.isplat(i32::from_le_bytes(*second)));
+        }
+        sums
+    }
+    /// The sums with the high and with the low bytes.
+    #[inline(always)]
+    fn pair_split(self, acc: [Self::I; 2]) -> [Self::I; 2] {
+        acc
+    }
+
     /// `table[i & 15]`: only the low four bits of each lane count.
     fn lookup16(self, table: Self::F, i: Self::I) -> Self::F;
     /// The four bits of each lane from bit `shift` on, as f32 in 0..=15.

@@ -24,6 +24,7 @@ pub mod attention;
 pub mod buffer;
 pub mod columns;
 pub mod convert;
+pub mod convolve;
 pub mod elementwise;
 pub mod isa;
 mod lanes;

@@ -24,7 +24,7 @@ mod float;
 pub mod integer;
 mod lut;
 #[cfg(test)]
-mod noise;
+pub(crate) mod noise;
 mod q4;
 mod q8;
 #[cfg(test)]

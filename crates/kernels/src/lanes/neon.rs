@@ -1,4 +1,7 @@
 //! Sixteen lanes in four 128-bit registers.
+//!
+//! With `I8MM`, `usdot` takes bytes of weights as unsigned, and `usmmla` multiplies two rows of eight columns with the high and
+//! the low bytes of a token: twice the products of `sdot`, for one order of the weights that all tokens share.
 
 #![allow(unsafe_code, reason = "intrinsics: the token proves that they may run")]
 
@@ -49,7 +52,7 @@ macro_rules! each {
     };
 }
 
-impl Lanes for Neon {
+impl<const I8MM: bool> Lanes for Neon<I8MM> {
     type F = [float32x4_t; 4];
     type I = [int32x4_t; 4];
     const TILE: usize = 4;
@@ -203,15 +206,50 @@ impl Lanes for Neon {
         })
     }
 
-    const UNSIGNED: bool = false;
+    const UNSIGNED: bool = I8MM;
     #[inline(always)]
     fn dot_nibbles(self, acc: Self::I, w: Self::I, a: Self::I) -> Self::I {
         four!(|i| dot(acc[i], w[i], a[i]))
     }
     #[inline(always)]
     fn dot_bytes(self, acc: Self::I, w: Self::I, a: Self::I) -> Self::I {
+        if I8MM {
+            return four!(|i| dot_unsigned(acc[i], w[i], a[i]));
+        }
         four!(|i| dot(acc[i], veorq_s32(w[i], vdupq_n_s32(0x8080_8080_u32 as i32)), a[i]))
     }
+
+    const PAIRS: bool = I8MM;
+    #[inline(always)]
+    fn pair_weights(self, w: [Self::I; 2]) -> [Self::I; 2] {
+        if !I8MM {
+            return w;
+        }
+        // Rows 4i and 4i + 1 with eight columns each, then 4i + 2 and 4i + 3.
+        [four!(|i| vzip1q_s32(w[0][i], w[1][i])), four!(|i| vzip2q_s32(w[0][i], w[1][i]))]
+    }
+    #[inline(always)]
+    fn pair_splat(self, high: i32, low: i32) -> [Self::I; 2] {
+        let (high, low) = (self.isplat(high), self.isplat(low));
+        if I8MM { [each!(vzip1q_s32, high, low); 2] } else { [high, low] }
+    }
+    #[inline(always)]
+    fn dot_pair(self, acc: [Self::I; 2], w: [Self::I; 2], high: &[u8; 8], low: &[u8; 8]) -> [Self::I; 2] {
+        debug_assert!(I8MM, "without products of matrices, there are no pairs");
+        let x = run!(vcombine_u8(vld1_u8(high.as_ptr()), vld1_u8(low.as_ptr())));
+        [
+            four!(|i| product(acc[0][i], w[0][i], vreinterpretq_s32_u8(x))),
+            four!(|i| product(acc[1][i], w[1][i], vreinterpretq_s32_u8(x))),
+        ]
+    }
+    #[inline(always)]
+    fn pair_split(self, acc: [Self::I; 2]) -> [Self::I; 2] {
+        if !I8MM {
+            return acc;
+        }
+        [four!(|i| vuzp1q_s32(acc[0][i], acc[1][i])), four!(|i| vuzp2q_s32(acc[0][i], acc[1][i]))]
+    }
+
     #[inline(always)]
     fn sum(self, a: Self::F) -> f32 {
         run!({
@@ -283,7 +321,7 @@ impl Lanes for Neon {
     }
 }
 
-impl Neon {
+impl<const I8MM: bool> Neon<I8MM> {
     #[inline(always)]
     fn istore(self, v: [int32x4_t; 4], p: &mut [i32; 16]) {
         let p = p.as_mut_ptr();
@@ -343,6 +381,39 @@ unsafe fn dot(acc: int32x4_t, w: int32x4_t, a: int32x4_t) -> int32x4_t {
     unsafe {
         std::arch::asm!(".arch_extension dotprod", "sdot {out:v}.4s, {w:v}.16b, {a:v}.16b",
             out = inout(vreg) out, w = in(vreg) w, a = in(vreg) a, options(pure, nomem, nostack, preserves_flags));
+    }
+    out
+}
+
+/// The dot product of four unsigned bytes `w` and four signed bytes `a` in each lane, added. The intrinsic is not stable yet.
+///
+/// # Safety
+///
+/// The processor has the instructions of `I8MM`.
+#[inline(always)]
+unsafe fn dot_unsigned(acc: int32x4_t, w: int32x4_t, a: int32x4_t) -> int32x4_t {
+    let mut out = acc;
+    // SAFETY: the caller proves the instructions; registers only.
+    unsafe {
+        std::arch::asm!(".arch_extension i8mm", "usdot {out:v}.4s, {w:v}.16b, {a:v}.16b",
+            out = inout(vreg) out, w = in(vreg) w, a = in(vreg) a, options(pure, nomem, nostack, preserves_flags));
+    }
+    out
+}
+
+/// Lane `2r + c`: the dot product of eight unsigned bytes `r` of `w` with eight signed bytes `c` of `x`, added. The intrinsic is
+/// not stable yet.
+///
+/// # Safety
+///
+/// The processor has the instructions of `I8MM`.
+#[inline(always)]
+unsafe fn product(acc: int32x4_t, w: int32x4_t, x: int32x4_t) -> int32x4_t {
+    let mut out = acc;
+    // SAFETY: the caller proves the instructions; registers only.
+    unsafe {
+        std::arch::asm!(".arch_extension i8mm", "usmmla {out:v}.4s, {w:v}.16b, {x:v}.16b",
+            out = inout(vreg) out, w = in(vreg) w, x = in(vreg) x, options(pure, nomem, nostack, preserves_flags));
     }
     out
 }

@@ -27,6 +27,8 @@
 //! vector instructions to put bytes together, scale and add. It loads 64 words of activations, each for both panels, and 16
 //! lines of weights: fewer than the dot products, where one panel alone would load as many as it multiplies.
 
+mod sums;
+
 use super::{AHEAD, PANEL};
 use crate::columns::Columns;
 use crate::isa::{Isa, Kernel};
@@ -340,35 +342,8 @@ fn add<S: Lanes, P: IntegerPanel<S>, const T: usize, const N: usize>(
             panels[w].prefetch(s, lines[w], AHEAD);
         }
     }
-    let start = panels[0].start() & 15;
-    // Of each panel, plane of its weights, token, and byte.
-    let mut sums = [[[[s.isplat(0); 2]; T]; 2]; N];
-    for t in 0..T {
-        for d in 0..2 {
-            sums[0][0][t][d] = s.isplat(i32::from_le_bytes(x[t][d][start]));
-        }
-    }
-    sums = [[sums[0][0]; 2]; N];
-    for g in 0..4 {
-        let mut bytes = [panels[0].bytes(s, &chunks[0], lines[0], g); N];
-        for w in 1..N {
-            bytes[w] = panels[w].bytes(s, &chunks[w], lines[w], g);
-        }
-        for half in 0..2 {
-            for t in 0..T {
-                for d in 0..2 {
-                    let x = s.isplat(i32::from_le_bytes(x[t][d][2 * g + half]));
-                    for w in 0..N {
-                        for plane in 0..P::PLANES {
-                            let sum = &mut sums[w][plane][t][d];
-                            let bytes = bytes[w][plane][half];
-                            *sum = if P::NIBBLES { s.dot_nibbles(*sum, bytes, x) } else { s.dot_bytes(*sum, bytes, x) };
-                        }
-                    }
-                }
-            }
-        }
-    }
+    let sums =
+        if S::PAIRS { sums::pairs(s, panels, &chunks, &lines, x) } else { sums::bytes(s, panels, &chunks, &lines, x) };
     for t in 0..T {
         let sum = s.splat(-(i32::from_le_bytes(x[t][0][SUM]) as f32));
         let scale = s.splat(f32::from_le_bytes(x[t][0][SCALE]));

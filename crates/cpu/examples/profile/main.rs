@@ -3,7 +3,11 @@
 //!
 //! Integer inputs but `cache_position` are zero; that one counts from POSITION. Beside the clock's time stands what the
 //! caller's thread spent on the processor, which a busy machine does not spoil. `PLAN=1` prints the plan.
+//!
+//! PACKAGE `vision`, `residual` or `embedding` is a model that is made here; its FUNCTION is then its size, 224 or 128.
 #![allow(clippy::print_stdout, reason = "an example prints")]
+
+mod models;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,11 +28,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let threads = rest.first().map_or(Ok(1), |t| t.parse())?;
     let position: i32 = rest.get(1).map_or(Ok(0), |t| t.parse())?;
     let exact = rest.get(2).is_some_and(|e| e == "exact");
-    let model = anemone_mil::load::load(Path::new(package))?;
-    let f = model.function(Some(function)).ok_or("no such function")?;
+    let f = match package.as_str() {
+        "vision" => models::vision(function.parse()?)?,
+        "residual" => models::residual(function.parse()?)?,
+        "embedding" => models::embedding(function.parse()?)?,
+        _ => {
+            let model = anemone_mil::load::load(Path::new(package))?;
+            model.function(Some(function)).ok_or("no such function")?.clone()
+        }
+    };
     let start = Instant::now();
     let options = PlanOptions { exact, ..PlanOptions::default() };
-    let plan = Arc::new(Plan::new(f, &options, &PackCache::default())?);
+    let plan = Arc::new(Plan::new(&f, &options, &PackCache::default())?);
     if std::env::var_os("PLAN").is_some() {
         println!("{plan}");
     }
