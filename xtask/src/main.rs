@@ -113,7 +113,7 @@ enum Chore {
     Bench(Bench),
     /// The process that `bench` times.
     #[command(hide = true)]
-    BenchChild(xtask::bench::cpu::Child),
+    BenchChild(xtask::bench::Child),
     /// Write a checkpoint of the shape of Llama 3.2 1B whose weights are drawn, 2.5 GB, to measure conversions with.
     BigCheckpoint {
         /// The folder to make.
@@ -144,6 +144,8 @@ enum Bench {
     },
     /// On the processor, against llama.cpp, with the same bits of weights
     Cpu(xtask::bench::cpu::Options),
+    /// What was promised about speed and memory beyond that table, one after the other
+    Promises(xtask::bench::promises::Options),
 }
 
 fn main() -> Result<ExitCode> {
@@ -214,8 +216,9 @@ fn main() -> Result<ExitCode> {
             write!(out, "{}", xtask::bench::cpu::run(&options)?)?;
             Vec::new()
         }
+        Chore::Bench(Bench::Promises(options)) => xtask::bench::promises::run(&options, &mut out)?,
         Chore::BenchChild(options) => {
-            writeln!(out, "{}", xtask::bench::cpu::child(&options)?)?;
+            writeln!(out, "{}", xtask::bench::child(&options)?)?;
             Vec::new()
         }
         Chore::BigCheckpoint { folder } => {

@@ -5,13 +5,14 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anemone::{Generation, Model, ModelOptions, Request, Session};
 use anyhow::{Context, Result, ensure};
 use plotters::style::RGBColor;
 use serde_json::{Value, json};
 
+use super::ours::resume::{self, Written};
 use super::plot::{Line, draw};
 
 /// What to measure.
@@ -138,24 +139,14 @@ fn restore(model: &Arc<Model>, out: &mut dyn Write) -> Result<(Option<String>, V
     let mut prompt = model.tokenizer.encode(&text, false)?;
     ensure!(prompt.len() >= RESTORED, "the text has {} tokens only", prompt.len());
     prompt.truncate(RESTORED);
-    let one = Request::new(Generation { max_tokens: Some(1), ..Generation::default() });
-    let mut session = Session::new(Arc::clone(model))?;
-    let read = session.complete(&prompt, &one, &mut |_| {})?.first_token;
-    let expected = session.transcript().to_vec();
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("bench.snapshot");
-    let start = Instant::now();
-    let written = session.snapshot(&path)?;
-    let write = start.elapsed();
+    let Written { read, written: write, info: written, transcript } = resume::write(model, &prompt, &path)?;
     let mut times = Vec::new();
     for _ in 0..5 {
-        let mut other = Session::new(Arc::clone(model))?;
-        let start = Instant::now();
-        other.restore(&path)?;
-        times.push(start.elapsed());
-        // The next call proves it.
-        let turn = other.complete(&prompt, &one, &mut |_| {})?;
-        ensure!(turn.tokens_reused == RESTORED - 1 && other.transcript() == expected, "the restore was of no use");
+        let again = resume::restore(model, &prompt, &path)?;
+        ensure!(again.transcript == transcript, "the restored state went on in another way");
+        times.push(again.restored);
     }
     times.sort();
     let restored = times[times.len() / 2];

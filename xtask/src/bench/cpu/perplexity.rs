@@ -9,9 +9,9 @@ use anemone::{ModelOptions, PackageRunner, Runner, Tokenizer};
 use anemone_package::bundle;
 use anyhow::{Context, Result, ensure};
 
-use super::models::Models;
-use super::peer::Peer;
-use super::process::run;
+use super::super::models::Models;
+use super::super::peer::Peer;
+use super::super::process::run;
 
 const PIECE: usize = 512;
 

@@ -6,14 +6,12 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::Cell;
-use super::machine::Machine;
-use super::models::Models;
-use super::peer::{Measured, Peer, median};
+use super::super::cell::{Cell, GENERATED};
+use super::super::machine::Machine;
+use super::super::models::Models;
+use super::super::peer::{Measured, Peer, median};
+use super::super::process::QUIET;
 use super::perplexity::Compared;
-
-/// Above this share of foreign work a window is no quiet one.
-const QUIET: f64 = 0.08;
 
 /// What was measured for one kind of weights and number of threads, one entry for each round.
 #[derive(Debug, Default)]
@@ -139,7 +137,7 @@ impl Report {
     fn limit(&self, cell: &Cell, threads: usize, models: &Models, speed: f64) -> Limit {
         let limits = self.machine.limits(threads);
         // The cache is read up to each token's position.
-        let middle = cell.depth as u64 + cell.prompt.unwrap_or(super::GENERATED) as u64 / 2;
+        let middle = cell.depth as u64 + cell.prompt.unwrap_or(GENERATED) as u64 / 2;
         let bytes = (models.weight_bytes + middle * models.cache_bytes) as f64;
         // Of the layers, without the head, which only the last token of a prompt needs: SmolLM2-135M.
         const MULTIPLICATIONS: f64 = 106.2e6;

