@@ -17,7 +17,7 @@ use super::row::{Asked, Better, Row, Side};
 
 const QUESTION: &str = "Why is the sky blue?";
 /// Starts of each round.
-const STARTS: usize = 5;
+const STARTS: usize = 3;
 
 pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>> {
     let program = build()?;
