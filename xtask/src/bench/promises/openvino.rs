@@ -1,7 +1,7 @@
 //! Prompts against OpenVINO GenAI, which reads the same GGUF files.
 //!
-//! It is fetched from PyPI into an environment of its own. `openvino.py` beside this file runs it, with prompts that differ each
-//! time, since it knows again what it has read before.
+//! It is fetched from PyPI into an environment of its own. `openvino_prompts.py` beside this file runs it, with prompts that
+//! differ each time, since it knows again what it has read before.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -62,13 +62,13 @@ struct Measured {
 
 /// One start of theirs.
 fn prompts(python: &Path, gguf: &Path, threads: usize) -> Result<Measured> {
-    let script = crate::root().join("xtask/src/bench/promises/openvino.py");
+    let script = crate::root().join("xtask/src/bench/promises/openvino_prompts.py");
     let mut command = Command::new(python);
     command.arg(script).arg(gguf).args([threads, REPEATS].map(|n| n.to_string())).args(PROMPTS.map(|n| n.to_string()));
     let ran = run(&mut command)?;
     // It may print warnings before.
     let line = ran.output.lines().next_back().unwrap_or_default();
-    let all: Value = serde_json::from_str(line).context("openvino.py printed no JSON")?;
+    let all: Value = serde_json::from_str(line).context("openvino_prompts.py printed no JSON")?;
     let seconds =
         |n: usize| all["seconds"][n.to_string()].as_array().with_context(|| format!("no times of {n} tokens"));
     let speeds = PROMPTS.into_iter().map(|n| {

@@ -1,4 +1,4 @@
-"""Times OpenVINO GenAI on prompts: openvino.py GGUF THREADS REPEATS LENGTH... prints seconds as one line of JSON."""
+"""Times OpenVINO GenAI on prompts: openvino_prompts.py GGUF THREADS REPEATS LENGTH... prints seconds as one line of JSON."""
 
 import json
 import sys
