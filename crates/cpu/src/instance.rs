@@ -18,7 +18,7 @@ use crate::error::RunError;
 use crate::plan::{Plan, Port, RunAction, RunStep, Varying};
 use crate::pool::Pool;
 use crate::schedule::{At, Source, Tables};
-use crate::state::State;
+use crate::state::{Halves, State};
 
 /// A plan with the memory to run it. Making one is the last allocation.
 #[derive(Debug)]
@@ -165,7 +165,7 @@ impl Instance {
         Ok(())
     }
 
-    fn step(&mut self, plan: &Plan, step: &RunStep, states: &mut [Vec<f16>]) -> Result<(), OpError> {
+    fn step(&mut self, plan: &Plan, step: &RunStep, states: &mut [Halves]) -> Result<(), OpError> {
         match &step.action {
             RunAction::Update { update, state } => {
                 let op = step.op.expect("an update has its operation").0;
@@ -207,13 +207,7 @@ impl Instance {
         }
     }
 
-    fn compute(
-        &mut self,
-        plan: &Plan,
-        step: &RunStep,
-        taken: &mut [Buffer],
-        states: &[Vec<f16>],
-    ) -> Result<(), OpError> {
+    fn compute(&mut self, plan: &Plan, step: &RunStep, taken: &mut [Buffer], states: &[Halves]) -> Result<(), OpError> {
         let tables = &self.tables;
         let mut outs: SmallVec<[Out<'_>; 4]> = step
             .outs
@@ -279,7 +273,7 @@ pub(crate) struct StepOperands<'a> {
     pub(crate) step: &'a RunStep,
     pub(crate) tables: &'a Tables,
     pub(crate) slots: &'a [Buffer],
-    pub(crate) states: &'a [Vec<f16>],
+    pub(crate) states: &'a [Halves],
 }
 
 impl StepOperands<'_> {
@@ -340,7 +334,7 @@ impl Operands for StepOperands<'_> {
 
     fn halves_at(&self, param: usize, index: usize) -> Option<&[f16]> {
         match self.step.args[param][index].at {
-            At::State(state, _) => self.states.get(state).map(Vec::as_slice),
+            At::State(state, _) => self.states.get(state).map(|halves| &**halves),
             _ => None,
         }
     }

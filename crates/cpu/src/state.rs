@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use anemone_mil::Function;
@@ -87,6 +88,47 @@ impl StateLayout {
     }
 }
 
+/// The elements of one state, from the start of a cache line on: rows of keys then lie in as few lines as they can.
+#[derive(Debug)]
+pub(crate) struct Halves {
+    all: Vec<f16>,
+    skip: usize,
+}
+
+impl Halves {
+    const LINE: usize = 64;
+
+    fn zeros(len: usize) -> Self {
+        // Zeroed integers come from the system untouched, so columns that are never written take no memory.
+        let all = vec![0u16; len + Self::LINE / 2].reinterpret_into::<f16>();
+        let skip = all.as_ptr().align_offset(Self::LINE).min(Self::LINE / 2);
+        Self { all, skip }
+    }
+}
+
+impl Deref for Halves {
+    type Target = [f16];
+
+    fn deref(&self) -> &[f16] {
+        &self.all[self.skip..self.all.len() + self.skip - Self::LINE / 2]
+    }
+}
+
+impl DerefMut for Halves {
+    fn deref_mut(&mut self) -> &mut [f16] {
+        let end = self.all.len() + self.skip - Self::LINE / 2;
+        &mut self.all[self.skip..end]
+    }
+}
+
+impl Clone for Halves {
+    fn clone(&self) -> Self {
+        let mut copy = Self::zeros(self.len());
+        copy.copy_from_slice(self);
+        copy
+    }
+}
+
 /// The content of all states of one conversation. It can move between threads, and is used by one at a time.
 ///
 /// ```compile_fail
@@ -96,7 +138,7 @@ impl StateLayout {
 #[derive(Debug)]
 pub struct State {
     layout: Arc<StateLayout>,
-    pub(crate) tensors: Vec<Vec<f16>>,
+    pub(crate) tensors: Vec<Halves>,
     exclusive: PhantomData<Cell<()>>,
 }
 
@@ -104,9 +146,7 @@ impl State {
     /// A fresh state, all zeros.
     #[must_use]
     pub fn new(layout: Arc<StateLayout>) -> Self {
-        // Zeroed integers come from the system untouched, so columns that are never written take no memory.
-        let zeros = |n: usize| vec![0u16; n].reinterpret_into::<f16>();
-        let tensors = layout.states.iter().map(|s| zeros(elements(&s.shape))).collect();
+        let tensors = layout.states.iter().map(|s| Halves::zeros(elements(&s.shape))).collect();
         Self { layout, tensors, exclusive: PhantomData }
     }
 
@@ -119,13 +159,13 @@ impl State {
     /// The elements of the state `name`, row-major.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&[f16]> {
-        self.layout.index(name).map(|i| self.tensors[i].as_slice())
+        self.layout.index(name).map(|i| &*self.tensors[i])
     }
 
     /// The elements of the state `name`, for restoring a snapshot.
     #[must_use]
     pub fn get_mut(&mut self, name: &str) -> Option<&mut [f16]> {
-        self.layout.index(name).map(|i| self.tensors[i].as_mut_slice())
+        self.layout.index(name).map(|i| &mut *self.tensors[i])
     }
 
     /// An independent copy.

@@ -11,6 +11,7 @@ use half::slice::HalfFloatSliceExt;
 
 use crate::instance::{Instance, StepOperands};
 use crate::plan::{Plan, RunStep};
+use crate::state::Halves;
 
 /// An operation that made infinities or NaN of finite operands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +38,7 @@ impl Instance {
     }
 
     /// Rounds what the step `index` has computed.
-    pub(crate) fn round(&mut self, plan: &Plan, index: usize, step: &RunStep, states: &[Vec<f16>]) {
+    pub(crate) fn round(&mut self, plan: &Plan, index: usize, step: &RunStep, states: &[Halves]) {
         let mut finite = true;
         for target in step.outs.iter().filter(|target| target.dtype == DType::F16) {
             let n = elements(&self.tables.shapes[target.shape.0 as usize]);

@@ -8,9 +8,10 @@
 #![allow(clippy::print_stdout, reason = "a program that prints")]
 
 use anemone_kernels::Isa;
-use anemone_kernels::attention::{Group, Keys, Mask, Queries, Rows, attend, scratch_len};
+use anemone_kernels::attention::{Group, Keys, Mask, Queries, Rows, attend, scratch_len, tiles};
 use anemone_kernels::buffer::Buffer;
 use anemone_kernels::columns::Columns;
+use anemone_kernels::isa::Amx;
 use anemone_kernels::linear::{
     Activations, BlockShape, Linear, LinearF16, LinearF32, LinearLut, LinearQ4, LinearQ8, LutShape, ScaleType, Tiles,
 };
@@ -55,8 +56,10 @@ fn main() {
     if "attention".contains(&only) {
         for len in [256, 2048] {
             for width in [1, 16, 64] {
-                for turned in [false, true] {
-                    attention(isa, width, len, set, turned);
+                attention(isa, width, len, set, Way::Rows);
+                attention(isa, width, len, set, Way::Turned);
+                if let Some(amx) = tiles::fit(isa, width) {
+                    attention(isa, width, len, set, Way::Tiles(amx));
                 }
             }
         }
@@ -202,13 +205,22 @@ fn linear(isa: Isa, kind: &str, rows: usize, k: usize, set: usize) {
     }
 }
 
-fn attention(isa: Isa, width: usize, len: usize, set: usize, turned: bool) {
+/// Ways to attend.
+#[derive(Clone, Copy)]
+enum Way {
+    Rows,
+    Turned,
+    Tiles(Amx),
+}
+
+fn attention(isa: Isa, width: usize, len: usize, set: usize, way: Way) {
     let (heads, dim) = (3, 64);
     let kv: Vec<u16> = random(len * dim).iter().map(|&v| 0x2c00 + u16::from(v)).collect();
     let layers = (set / (len * dim * 4)).max(1);
     let all: Vec<Vec<u16>> = (0..2 * layers).map(|_| kv.clone()).collect();
     let q = vec![0.1; heads * width * dim];
-    let mut scratch = vec![0.0; scratch_len(heads * width, dim)];
+    let rows = heads * width;
+    let mut scratch = vec![0.0; scratch_len(rows, dim).max(tiles::scratch_len(rows, dim))];
     let mut out = vec![0.0; heads * width * dim];
     let mut run = |pair: &[Vec<u16>]| {
         let group = Group {
@@ -217,22 +229,29 @@ fn attention(isa: Isa, width: usize, len: usize, set: usize, turned: bool) {
             dim,
             scale: 0.125,
             queries: Queries { data: &q, head_stride: width * dim, token_stride: dim },
-            keys: if turned {
-                Keys::Turned(&pair[0][..])
-            } else {
-                Keys::Rows(Rows { data: &pair[0][..], stride: dim })
+            keys: match way {
+                Way::Turned => Keys::Turned(&pair[0][..]),
+                _ => Keys::Rows(Rows { data: &pair[0][..], stride: dim }),
             },
             values: Rows { data: &pair[1][..], stride: dim },
             len,
             mask: Mask::Causal { first: len - width },
         };
-        attend(isa, &group, &mut scratch, &mut out);
+        match way {
+            Way::Tiles(amx) => tiles::attend(amx, &group, &mut scratch, &mut out),
+            _ => attend(isa, &group, &mut scratch, &mut out),
+        }
     };
     let seconds = best(|| all.chunks_exact(2).take(if width == 1 { layers } else { 8 }).for_each(&mut run));
     let layers = if width == 1 { layers } else { layers.min(8) };
+    let how = match way {
+        Way::Rows => "",
+        Way::Turned => ", turned keys",
+        Way::Tiles(_) => ", tiles",
+    };
     println!(
         "{:<44} {:>7.1} GB/s        {:>7.1} GOP/s",
-        format!("attention {heads} x {width} over {len}{}", if turned { ", turned keys" } else { "" }),
+        format!("attention {heads} x {width} over {len}{how}"),
         (layers * len * dim * 4) as f64 / seconds / 1e9,
         (layers * heads * width * len * dim * 4) as f64 / seconds / 1e9,
     );

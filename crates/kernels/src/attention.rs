@@ -19,6 +19,7 @@
 mod block;
 #[cfg(test)]
 mod tests;
+pub mod tiles;
 
 use crate::isa::{Isa, Kernel};
 use crate::lanes::{Lanes, load_part, store_part};
@@ -40,6 +41,8 @@ mod private {
         const ZERO: Self;
         #[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
         fn lanes<S: Lanes>(s: S, p: &[Self; 16]) -> S::F;
+        /// The elements, if they are halves.
+        fn halves(all: &[Self]) -> Option<&[u16]>;
     }
 
     impl Load for u16 {
@@ -49,6 +52,10 @@ mod private {
         fn lanes<S: Lanes>(s: S, p: &[u16; 16]) -> S::F {
             s.load_f16(p)
         }
+        #[inline(always)]
+        fn halves(all: &[u16]) -> Option<&[u16]> {
+            Some(all)
+        }
     }
 
     impl Load for f32 {
@@ -57,6 +64,10 @@ mod private {
         #[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
         fn lanes<S: Lanes>(s: S, p: &[f32; 16]) -> S::F {
             s.load(p)
+        }
+        #[inline(always)]
+        fn halves(_: &[f32]) -> Option<&[u16]> {
+            None
         }
     }
 }
@@ -265,6 +276,7 @@ impl<E: Element> Kernel for Whole<'_, E> {
     fn run<S: Lanes>(self, s: S) {
         let (rows, dim) = (self.group.rows(), self.group.dim);
         let (running, scratch) = self.scratch.split_at_mut(2 * rows);
+        let running = running.as_chunks_mut().0;
         let (part, scratch) = scratch.split_at_mut(part_len(rows, dim));
         self.out.fill(0.0);
         start(running);
@@ -290,7 +302,7 @@ impl Kernel for Merge<'_> {
         self.out.fill(0.0);
         // A row at a time, so that the running figures need no scratch.
         for (row, out) in self.out.chunks_exact_mut(self.dim).enumerate() {
-            let mut running = [0.0; 2];
+            let mut running = [[0.0; 2]];
             start(&mut running);
             for part in self.parts.chunks_exact(part_len(self.rows, self.dim)) {
                 add(s, self.dim, &part[row * (self.dim + 2)..][..self.dim + 2], &mut running, out);
@@ -301,35 +313,39 @@ impl Kernel for Merge<'_> {
 }
 
 /// Nothing seen yet: the largest score is -infinity, the sum 0.
-fn start(running: &mut [f32]) {
-    for row in running.as_chunks_mut().0 {
-        *row = [f32::NEG_INFINITY, 0.0];
-    }
+fn start(running: &mut [[f32; 2]]) {
+    running.fill([f32::NEG_INFINITY, 0.0]);
 }
 
 /// Adds a block's result to the running figures (largest score and sum, per row) and the sums in `out`.
 #[inline(always)]
-fn add<S: Lanes>(s: S, dim: usize, part: &[f32], running: &mut [f32], out: &mut [f32]) {
-    let rows = running.as_chunks_mut::<2>().0.iter_mut().zip(part.chunks_exact(dim + 2));
-    for (([max, sum], part), out) in rows.zip(out.chunks_exact_mut(dim)) {
-        let (values, figures) = part.split_at(dim);
-        let top = if figures[0] > *max { figures[0] } else { *max };
-        let zero = if top == f32::NEG_INFINITY { 0.0 } else { top };
-        let (old, new) = (exp_one(s, *max - zero), exp_one(s, figures[0] - zero));
-        let (old_lanes, new_lanes) = (s.splat(old), s.splat(new));
-        for (out, values) in out.chunks_mut(16).zip(values.chunks(16)) {
-            let scaled = s.mul(load_part(s, out, 0.0), old_lanes);
-            store_part(s, s.fma(load_part(s, values, 0.0), new_lanes, scaled), out);
-        }
-        *sum = *sum * old + figures[1] * new;
-        *max = top;
+fn add<S: Lanes>(s: S, dim: usize, part: &[f32], running: &mut [[f32; 2]], out: &mut [f32]) {
+    let rows = running.iter_mut().zip(part.chunks_exact(dim + 2));
+    for ((running, part), out) in rows.zip(out.chunks_exact_mut(dim)) {
+        add_row(s, &part[..dim], [part[dim], part[dim + 1]], running, out);
     }
+}
+
+/// One row of [`add`]: the sums, the largest score and the sum of the exponentials.
+#[inline(always)]
+fn add_row<S: Lanes>(s: S, values: &[f32], [largest, weights]: [f32; 2], running: &mut [f32; 2], out: &mut [f32]) {
+    let [max, sum] = running;
+    let top = if largest > *max { largest } else { *max };
+    let zero = if top == f32::NEG_INFINITY { 0.0 } else { top };
+    let (old, new) = (exp_one(s, *max - zero), exp_one(s, largest - zero));
+    let (old_lanes, new_lanes) = (s.splat(old), s.splat(new));
+    for (out, values) in out.chunks_mut(16).zip(values.chunks(16)) {
+        let scaled = s.mul(load_part(s, out, 0.0), old_lanes);
+        store_part(s, s.fma(load_part(s, values, 0.0), new_lanes, scaled), out);
+    }
+    *sum = *sum * old + weights * new;
+    *max = top;
 }
 
 /// Divides the sums by the sums of the exponentials.
 #[inline(always)]
-fn finish<S: Lanes>(s: S, dim: usize, running: &[f32], out: &mut [f32]) {
-    for ([_, sum], out) in running.as_chunks::<2>().0.iter().zip(out.chunks_exact_mut(dim)) {
+fn finish<S: Lanes>(s: S, dim: usize, running: &[[f32; 2]], out: &mut [f32]) {
+    for ([_, sum], out) in running.iter().zip(out.chunks_exact_mut(dim)) {
         for out in out.chunks_mut(16) {
             store_part(s, s.div(load_part(s, out, 0.0), s.splat(*sum)), out);
         }

@@ -1,6 +1,6 @@
 //! One block of positions against all query rows of a group.
 
-use super::{BLOCK, Element, Group, Keys, Mask, turned_at};
+use super::{BLOCK, Element, Group, Keys, Mask, Rows, turned_at};
 use crate::isa::Kernel;
 use crate::lanes::{Lanes, load_part, store_part};
 use crate::math::exp;
@@ -40,19 +40,18 @@ impl<E: Element> Kernel for Block<'_, E> {
         let start = self.index * BLOCK;
         let end = group.seen().min(start + BLOCK);
         let rows = group.rows();
-        for at in (start..end).step_by(TURNED) {
-            self.turn(s, at, end.min(at + TURNED));
-            let mut row = 0;
-            while row < rows {
-                let column = at - start;
-                row += match rows - row {
-                    4.. if S::TILE >= 8 => self.score::<S, 4, 4>(s, row, column),
-                    3 if S::TILE >= 8 => self.score::<S, 3, 4>(s, row, column),
-                    2.. if S::TILE >= 4 => self.score::<S, 2, 2>(s, row, column),
-                    _ if S::TILE >= 4 => self.score::<S, 1, 4>(s, row, column),
-                    _ => self.score::<S, 1, 1>(s, row, column),
-                };
+        let halves = match group.keys {
+            Keys::Rows(Rows { data, stride }) if S::FAST_TRANSPOSE_F16 && group.dim.is_multiple_of(16) => {
+                E::halves(data).map(|data| Rows { data, stride })
             }
+            _ => None,
+        };
+        match (rows, halves) {
+            (1, Some(keys)) => self.score_few::<S, 1>(s, keys, start, end),
+            (2, Some(keys)) => self.score_few::<S, 2>(s, keys, start, end),
+            (3, Some(keys)) => self.score_few::<S, 3>(s, keys, start, end),
+            (4, Some(keys)) => self.score_few::<S, 4>(s, keys, start, end),
+            _ => self.score_all(s, start, end),
         }
         for row in 0..rows {
             self.weights(s, row, start, end);
@@ -71,6 +70,71 @@ impl<E: Element> Kernel for Block<'_, E> {
 }
 
 impl<E: Element> Block<'_, E> {
+    /// The scores of all `T` rows, for keys `start..end` in halves: turned as such, sixteen coordinates of twice sixteen positions
+    /// at a time, and used at once. What is left of a vector is anything.
+    #[inline(always)]
+    fn score_few<S: Lanes, const T: usize>(&mut self, s: S, keys: Rows<'_, u16>, start: usize, end: usize) {
+        let ahead = TURNED * keys.stride * size_of::<u16>();
+        let mut queries: [&[f32]; T] = [&[]; T];
+        for (t, query) in queries.iter_mut().enumerate() {
+            *query = self.group.query(t);
+        }
+        let mut turned = [[[0; 16]; 16]; 2];
+        for at in (start..end).step_by(32) {
+            let mut sums = [[s.splat(0.0); 2]; T];
+            for d in (0..self.group.dim).step_by(16) {
+                for (v, turned) in turned.iter_mut().enumerate() {
+                    let mut lines = [&[0; 16]; 16];
+                    for (i, line) in lines.iter_mut().enumerate() {
+                        let position = (at + 16 * v + i).min(end - 1);
+                        *line = keys.data[position * keys.stride + d..]
+                            .first_chunk()
+                            .expect("a key is in bounds, as checked");
+                        if d % 32 == 0 {
+                            s.prefetch(*line, ahead);
+                        }
+                    }
+                    s.transpose_f16(lines, turned);
+                }
+                for i in 0..16 {
+                    let keys = [s.load_f16(&turned[0][i]), s.load_f16(&turned[1][i])];
+                    for t in 0..T {
+                        let q = s.splat(queries[t][d + i]);
+                        for v in 0..2 {
+                            sums[t][v] = s.fma(keys[v], q, sums[t][v]);
+                        }
+                    }
+                }
+            }
+            for t in 0..T {
+                let scores = self.area.scores[t].as_chunks_mut::<16>().0;
+                for v in 0..2 {
+                    s.store(sums[t][v], &mut scores[(at - start) / 16 + v]);
+                }
+            }
+        }
+    }
+
+    /// The scores of all rows, for keys `start..end`.
+    #[inline(always)]
+    fn score_all<S: Lanes>(&mut self, s: S, start: usize, end: usize) {
+        let rows = self.group.rows();
+        for at in (start..end).step_by(TURNED) {
+            self.turn(s, at, end.min(at + TURNED));
+            let mut row = 0;
+            while row < rows {
+                let column = at - start;
+                row += match rows - row {
+                    4.. if S::TILE >= 8 => self.score::<S, 4, 4>(s, row, column),
+                    3 if S::TILE >= 8 => self.score::<S, 3, 4>(s, row, column),
+                    2.. if S::TILE >= 4 => self.score::<S, 2, 2>(s, row, column),
+                    _ if S::TILE >= 4 => self.score::<S, 1, 4>(s, row, column),
+                    _ => self.score::<S, 1, 1>(s, row, column),
+                };
+            }
+        }
+    }
+
     /// Lays keys `at..end` (at most [`TURNED`]) out in columns. What is not there is anything.
     #[inline(always)]
     fn turn<S: Lanes>(&mut self, s: S, at: usize, end: usize) {
@@ -85,16 +149,17 @@ impl<E: Element> Block<'_, E> {
                 }
             }
             Keys::Rows(keys) => {
-                for d in (0..dim).step_by(16) {
-                    let turned = &mut self.area.turned[d..dim.min(d + 16)];
-                    for v in 0..(end - at).div_ceil(16) {
+                let ahead = TURNED * keys.stride * size_of::<E>();
+                for v in 0..(end - at).div_ceil(16) {
+                    let group = &keys.data[(at + 16 * v) * keys.stride..];
+                    let last = (end - at - 16 * v).min(16) - 1;
+                    for d in (0..dim).step_by(16) {
+                        let turned = &mut self.area.turned[d..dim.min(d + 16)];
                         let mut lines = [s.splat(0.0); 16];
                         for (i, line) in lines.iter_mut().enumerate() {
-                            let position = at + 16 * v + i;
-                            if position < end {
-                                let key = &keys.data[position * keys.stride + d..][..turned.len()];
-                                *line = load_element(s, key);
-                            }
+                            let key = &group[i.min(last) * keys.stride + d..][..turned.len()];
+                            s.prefetch(key, ahead);
+                            *line = load_element(s, key);
                         }
                         let columns = s.transpose(lines);
                         for (i, turned) in turned.iter_mut().enumerate() {
@@ -190,12 +255,16 @@ impl<E: Element> Block<'_, E> {
             *weights = &self.area.scores[row + t][..last - start];
         }
         let rows = values.data[start * values.stride..].chunks(values.stride.max(dim));
+        let ahead = TURNED * values.stride * size_of::<E>();
         let mut d = 0;
         while dim - d >= 16 * C {
             let mut sums = [[s.splat(0.0); C]; T];
             for (i, line) in rows.clone().take(last - start).enumerate() {
                 let line = line[d..d + 16 * C].as_chunks::<16>().0;
                 for c in 0..C {
+                    if (c * 16 * size_of::<E>()).is_multiple_of(64) {
+                        s.prefetch(&line[c], ahead);
+                    }
                     let value = E::lanes(s, &line[c]);
                     for t in 0..T {
                         sums[t][c] = s.fma(value, s.splat(weights[t][i]), sums[t][c]);
@@ -230,7 +299,7 @@ impl<E: Element> Block<'_, E> {
 
 /// Up to sixteen elements; what is missing is zero.
 #[inline(always)]
-fn load_element<S: Lanes, E: Element>(s: S, p: &[E]) -> S::F {
+pub(super) fn load_element<S: Lanes, E: Element>(s: S, p: &[E]) -> S::F {
     match p.first_chunk::<16>() {
         Some(all) => E::lanes(s, all),
         None => {

@@ -1,16 +1,16 @@
 use super::*;
 use half::f16;
 
-fn values(seed: usize, n: usize) -> Vec<f32> {
+pub(super) fn values(seed: usize, n: usize) -> Vec<f32> {
     (0..n).map(|i| (((i * 7919 + seed * 104_729) % 10_007) as f32 / 5000.0 - 1.0) * 1.5).collect()
 }
 
-fn halves(values: &[f32]) -> Vec<u16> {
+pub(super) fn halves(values: &[f32]) -> Vec<u16> {
     values.iter().map(|&v| f16::from_f32(v).to_bits()).collect()
 }
 
 /// The formula, in f64.
-fn reference(group: &Group<'_, f32>) -> Vec<f64> {
+pub(super) fn reference(group: &Group<'_, f32>) -> Vec<f64> {
     let mut out = Vec::new();
     for row in 0..group.rows() {
         let t = row % group.width;
@@ -65,7 +65,7 @@ fn run<E: Element>(isa: Isa, group: &Group<'_, E>) -> Vec<f32> {
     out
 }
 
-fn same(a: &[f32], b: &[f32], what: &str) {
+pub(super) fn same(a: &[f32], b: &[f32], what: &str) {
     assert_eq!(a.len(), b.len(), "{what}");
     for (i, (a, b)) in a.iter().zip(b).enumerate() {
         assert!(a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(), "{what}: element {i}: {a} and {b} differ");
@@ -82,6 +82,8 @@ fn agrees_with_the_formula() {
         (4, 2, 65, 257),
         (3, 7, 64, 700),
         (1, 1, 128, 64),
+        (2, 1, 32, 100),
+        (4, 1, 16, 41),
     ] {
         let stride = dim + 3;
         let queries = values(1, heads * width * dim);

@@ -4,7 +4,7 @@
 
 use super::Avx512;
 
-/// Proof that AMX-TILE and AMX-INT8 may run, with [`Avx512`] and AVX-512 VBMI.
+/// Proof that AMX-TILE, AMX-INT8 and AMX-BF16 may run, with [`Avx512`] and AVX-512 VBMI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Amx(Avx512);
 
@@ -31,7 +31,7 @@ impl Amx {
     }
 }
 
-/// Asks the processor for AMX-TILE and AMX-INT8 (leaf 7: bits 24 and 25 of EDX; Intel's manual, volume 2, CPUID), then the
+/// Asks the processor for AMX-BF16, AMX-TILE and AMX-INT8 (leaf 7: bits 22, 24 and 25 of EDX; Intel's manual, volume 2, CPUID), then the
 /// kernel for the 8 KB of state that tiles need in each thread, which it gives a process that asks
 /// (<https://docs.kernel.org/arch/x86/xstate.html>).
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
@@ -46,7 +46,7 @@ fn granted() -> bool {
         asm!("mov {kept}, rbx", "cpuid", "mov rbx, {kept}", kept = out(reg) _, inout("eax") 7 => _, inout("ecx") 0 => _,
             out("edx") features, options(nostack, preserves_flags));
     }
-    if features >> 24 & 3 != 3 {
+    if features >> 22 & 0b1101 != 0b1101 {
         return false;
     }
     let refused: i64;

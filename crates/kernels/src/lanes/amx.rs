@@ -1,8 +1,12 @@
-//! Tiles of 1 KB and their products (AMX-INT8), and the bytes that they are made of.
+//! Tiles of 1 KB and their products (AMX-INT8; AMX-BF16 in [`bfloat`]), and the bytes that they are made of.
 //!
 //! Instructions by Intel's manual, volume 2: `LDTILECFG`, `TILELOADD`, `TDPBSSD`, `TILESTORED`, `TILERELEASE`.
 
 #![allow(unsafe_code, reason = "intrinsics and tile instructions: the token proves that they may run")]
+
+mod bfloat;
+
+pub(crate) use bfloat::Halves;
 
 use crate::isa::Amx;
 use std::arch::asm;

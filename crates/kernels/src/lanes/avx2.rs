@@ -270,9 +270,9 @@ impl Lanes for Avx2 {
         out
     }
     #[inline(always)]
-    fn prefetch(self, p: &[u8], ahead: usize) {
+    fn prefetch<T>(self, p: &[T], ahead: usize) {
         // A prefetch never faults, wherever it points.
-        run!(_mm_prefetch::<_MM_HINT_T0>(p.as_ptr().wrapping_add(ahead).cast()))
+        run!(_mm_prefetch::<_MM_HINT_T0>(p.as_ptr().cast::<i8>().wrapping_add(ahead)))
     }
 }
 

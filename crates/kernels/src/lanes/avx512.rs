@@ -39,11 +39,11 @@ impl Lanes for Avx512 {
     }
     #[inline(always)]
     fn load_f16(self, p: &[u16; 16]) -> Self::F {
-        run!(_mm512_cvtph_ps(_mm256_loadu_si256(p.as_ptr().cast())))
+        run!(_mm512_cvt_roundph_ps::<_MM_FROUND_CUR_DIRECTION>(_mm256_loadu_si256(p.as_ptr().cast())))
     }
     #[inline(always)]
     fn load_f16_bytes(self, p: &[u8; 32]) -> Self::F {
-        run!(_mm512_cvtph_ps(_mm256_loadu_si256(p.as_ptr().cast())))
+        run!(_mm512_cvt_roundph_ps::<_MM_FROUND_CUR_DIRECTION>(_mm256_loadu_si256(p.as_ptr().cast())))
     }
     #[inline(always)]
     fn store_f16(self, v: Self::F, p: &mut [u16; 16]) {
@@ -224,14 +224,66 @@ impl Lanes for Avx512 {
         }
         out
     }
+    const FAST_TRANSPOSE_F16: bool = true;
     #[inline(always)]
-    fn prefetch(self, p: &[u8], ahead: usize) {
+    fn transpose_f16(self, r: [&[u16; 16]; 16], out: &mut [[u16; 16]; 16]) {
+        // In the 128-bit parts: columns 0..8 of row i, columns 8..16 of it, the same of row i + 8.
+        let two = [
+            self.two_rows(r[0], r[8]),
+            self.two_rows(r[1], r[9]),
+            self.two_rows(r[2], r[10]),
+            self.two_rows(r[3], r[11]),
+            self.two_rows(r[4], r[12]),
+            self.two_rows(r[5], r[13]),
+            self.two_rows(r[6], r[14]),
+            self.two_rows(r[7], r[15]),
+        ];
+        let mut pairs = two;
+        for i in 0..4 {
+            // Columns 0..4, then 4..8.
+            pairs[2 * i] = run!(_mm512_unpacklo_epi16(two[2 * i], two[2 * i + 1]));
+            pairs[2 * i + 1] = run!(_mm512_unpackhi_epi16(two[2 * i], two[2 * i + 1]));
+        }
+        let mut fours = two;
+        for i in [0, 4] {
+            for half in 0..2 {
+                // Two columns each, of rows i..i + 4.
+                let (a, b) = (pairs[i + half], pairs[i + 2 + half]);
+                fours[i + 2 * half] = run!(_mm512_unpacklo_epi32(a, b));
+                fours[i + 2 * half + 1] = run!(_mm512_unpackhi_epi32(a, b));
+            }
+        }
+        for i in 0..4 {
+            let (a, b) = (fours[i], fours[i + 4]);
+            for (half, both) in
+                [run!(_mm512_unpacklo_epi64(a, b)), run!(_mm512_unpackhi_epi64(a, b))].into_iter().enumerate()
+            {
+                let column = 2 * i + half;
+                // Columns `column` and `column + 8`, of rows 0..8, then of rows 8..16: parts 0, 2, 1, 3.
+                run!({
+                    let both = _mm512_shuffle_i64x2::<0b11_01_10_00>(both, both);
+                    _mm256_storeu_si256(out[column].as_mut_ptr().cast(), _mm512_castsi512_si256(both));
+                    _mm256_storeu_si256(out[column + 8].as_mut_ptr().cast(), _mm512_extracti64x4_epi64::<1>(both));
+                });
+            }
+        }
+    }
+    #[inline(always)]
+    fn prefetch<T>(self, p: &[T], ahead: usize) {
         // A prefetch never faults, wherever it points.
-        run!(_mm_prefetch::<_MM_HINT_T0>(p.as_ptr().wrapping_add(ahead).cast()))
+        run!(_mm_prefetch::<_MM_HINT_T0>(p.as_ptr().cast::<i8>().wrapping_add(ahead)))
     }
 }
 
 impl Avx512 {
+    #[inline(always)]
+    fn two_rows(self, a: &[u16; 16], b: &[u16; 16]) -> __m512i {
+        run!({
+            let a = _mm512_castsi256_si512(_mm256_loadu_si256(a.as_ptr().cast()));
+            _mm512_inserti64x4::<1>(a, _mm256_loadu_si256(b.as_ptr().cast()))
+        })
+    }
+
     /// Column `c` of four rows, in each 128-bit part.
     #[inline(always)]
     fn quad(self, r: [__m512; 4]) -> [__m512; 4] {

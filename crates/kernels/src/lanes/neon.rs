@@ -312,8 +312,8 @@ impl<const I8MM: bool> Lanes for Neon<I8MM> {
         out
     }
     #[inline(always)]
-    fn prefetch(self, p: &[u8], ahead: usize) {
-        let at = p.as_ptr().wrapping_add(ahead);
+    fn prefetch<T>(self, p: &[T], ahead: usize) {
+        let at = p.as_ptr().cast::<u8>().wrapping_add(ahead);
         // SAFETY: a prefetch never faults, wherever it points, and changes nothing that a program can see.
         unsafe {
             std::arch::asm!("prfm pldl1keep, [{at}]", at = in(reg) at, options(nostack, preserves_flags, readonly))

@@ -201,5 +201,5 @@ impl Lanes for Scalar {
         std::array::from_fn(|i| std::array::from_fn(|j| rows[j][i]))
     }
     #[inline(never)]
-    fn prefetch(self, _p: &[u8], _ahead: usize) {}
+    fn prefetch<T>(self, _p: &[T], _ahead: usize) {}
 }

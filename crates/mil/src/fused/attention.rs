@@ -9,8 +9,7 @@
 
 mod lowered;
 
-use anemone_kernels::Isa;
-use anemone_kernels::attention::{Mask, part_len, scratch_len};
+use anemone_kernels::attention::Mask;
 use smallvec::smallvec;
 
 use super::pattern::{Bindings, Look, Pattern};
@@ -361,12 +360,7 @@ impl Op for Attention {
     }
 
     fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
-        let Sizes { groups, rows, dim, len, width } = Sizes::of(x).ok()?;
-        let per_block = part_len(rows, dim) + scratch_len(rows, dim);
-        let blocks = len.div_ceil(anemone_kernels::attention::BLOCK);
-        let per_head = width * dim + scratch_len(width, dim);
-        let scratch = if width == 1 { groups * blocks * per_block } else { groups * rows / width * per_head };
-        Some(Box::new(Lowered { isa: Isa::detect(), scratch }))
+        Some(Box::new(Lowered::new(Sizes::of(x).ok()?, x.exact())))
     }
 
     fn cases(&self) -> Vec<Case> {
