@@ -164,7 +164,7 @@ fn power(s: Avx512, a: F) -> F {
     let n = s.round(a);
     let f = s.sub(a, n);
     let mut p = s.splat(0.009_570_102);
-    for c in [0.055_917_86, 0.240_247_45, 0.693_121_8, 0.999_999_26] {
+    for c in [0.055_917_86, 0.240_247_45, 0.693_121_8, 0.999_999_3] {
         p = s.fma(p, f, s.splat(c));
     }
     // Denormals take hundreds of cycles.
