@@ -12,7 +12,7 @@ pub(super) struct Line {
 /// Fits a line; a level one to fewer than two points.
 pub(super) fn fit(points: &[(f64, f64)]) -> Line {
     let count = points.len().max(1) as f64;
-    let [x, y] = points.iter().fold([0.0, 0.0], |[x, y], p| [x + p.0 / count, y + p.1 / count]);
+    let [x, y] = points.iter().fold([0.0, 0.0], |[x, y], p| [x + p.0, y + p.1]).map(|sum| sum / count);
     let spread: f64 = points.iter().map(|p| (p.0 - x).powi(2)).sum();
     let together: f64 = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum();
     let slope = if spread > 0.0 { together / spread } else { 0.0 };
