@@ -49,11 +49,14 @@ fn by_depth(bench: &Bench, quant: &str, models: &Models, threads: usize, drawn: 
     let read = machine::measure(&[threads])?.limits(threads).map_or(0.0, |limits| limits.read);
     let cells: Vec<Cell> = DEPTHS.into_iter().flat_map(|d| [Cell::prefill(CALL, d), Cell::decode(d)]).collect();
     let window = Window::open();
-    let measured = cells::run(&models.package, &cells, threads, REPEATS)?;
+    let run = |_| cells::run(&models.package, &cells, threads, REPEATS);
+    let rounds = (0..bench.options.rounds).map(run).collect::<Result<Vec<_>>>()?;
     let foreign = window.foreign();
-    // Milliseconds for `tokens` at a cell.
+    // Milliseconds for `tokens` at a cell, in the middle of all samples.
     let time = |cell: &Cell, tokens: f64| {
-        measured.speeds.get(&cell.to_string()).map_or(0.0, |speeds| 1e3 * tokens / median(speeds))
+        let name = cell.to_string();
+        let speeds = rounds.iter().filter_map(|round| round.speeds.get(&name)).flatten().copied();
+        1e3 * tokens / median(&speeds.collect::<Vec<_>>())
     };
     // Single tokens are read on for a while: the middle of them counts.
     let kinds: [(_, fn(usize) -> Cell, _, _); 2] = [
