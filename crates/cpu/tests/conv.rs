@@ -1,4 +1,4 @@
-//! Convolutions as products of patches, against the interpreter, over odd sizes.
+//! Convolutions by kernels, against the interpreter, over odd sizes.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ fn planned(function: &Function, x: &[f32], threads: usize) -> (Vec<f32>, String)
 }
 
 #[test]
-fn patches_give_what_the_interpreter_gives() {
+fn kernels_give_what_the_interpreter_gives() {
     let shape = |image: &[usize], weight: &[usize], strides: &[i32], pad: &[i32], dilations: &[i32]| Shape {
         image: image.to_vec(),
         weight: weight.to_vec(),
@@ -72,8 +72,15 @@ fn patches_give_what_the_interpreter_gives() {
         // 1×1 with a step, and around an edge.
         shape(&[1, 6, 9, 9], &[5, 6, 1, 1], &[2, 2], &[0, 0, 0, 0], &[1, 1]),
         shape(&[1, 6, 9, 9], &[5, 6, 1, 1], &[1, 1], &[1, 0, 0, 1], &[1, 1]),
-        // Grouped: as before.
+        shape(&[2, 40, 6, 5], &[70, 40, 1, 1], &[1, 1], &[0, 0, 0, 0], &[1, 1]),
+        // More windows than a piece of work has, more channels than one too.
+        shape(&[1, 3, 70, 33], &[150, 3, 3, 3], &[1, 1], &[1, 1, 1, 1], &[1, 1]),
         Shape { groups: 2, ..shape(&[1, 6, 9, 9], &[4, 3, 3, 3], &[1, 1], &[1, 1, 1, 1], &[1, 1]) },
+        Shape { groups: 3, ..shape(&[2, 6, 9, 11], &[33, 2, 3, 2], &[2, 2], &[1, 0, 2, 1], &[1, 3]) },
+        // A channel each, and two results of each.
+        Shape { groups: 5, ..shape(&[2, 5, 19, 35], &[5, 1, 3, 3], &[1, 1], &[1, 1, 1, 1], &[1, 1]) },
+        Shape { groups: 5, ..shape(&[1, 5, 16, 17], &[10, 1, 5, 3], &[2, 3], &[2, 1, 0, 4], &[1, 2]) },
+        Shape { groups: 4, ..shape(&[1, 4, 33], &[4, 1, 3], &[1], &[4, 0], &[2]) },
     ];
     for s in shapes {
         let function = convolution(&s);
@@ -83,7 +90,12 @@ fn patches_give_what_the_interpreter_gives() {
         let expected = expected["y"].as_f32().unwrap();
         let ((one, plan), (two, _)) = (planned(&function, &x, 1), planned(&function, &x, 2));
         let what = format!("{:?} with {:?}", s.image, s.weight);
-        assert_eq!(plan.contains("Patches"), s.groups == 1, "{what}: {plan}");
+        assert_eq!(
+            plan.contains("Patches"),
+            s.weight[2..].iter().product::<usize>() > 64 || s.image.len() == 5,
+            "{what}: {plan}"
+        );
+        assert!(plan.contains("Patches") || plan.contains("Planes"), "{what}: {plan}");
         assert!(one.iter().zip(&two).all(|(a, b)| a.to_bits() == b.to_bits()), "{what}: other bits with two threads");
         let off = one.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
         assert!(one.len() == expected.len() && off < 1e-4, "{what}: off by {off}");

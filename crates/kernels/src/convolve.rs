@@ -51,13 +51,17 @@ impl Geometry<'_> {
     }
 }
 
-/// Weights of `rows` channels of results, `k` each: `[tile][k][TOGETHER]` floats, the last tile filled up with zeros.
-pub fn pack(rows: usize, k: usize, w: &[f32]) -> Buffer {
-    assert_eq!(w.len(), rows * k, "pack: {} weights, {rows} x {k} need another number", w.len());
-    Buffer::filled(rows.div_ceil(TOGETHER) * k * TOGETHER * 4, |bytes| {
-        for (i, value) in w.iter().enumerate() {
-            bytes[4 * weight_at(k, i / k, i % k)..][..4].copy_from_slice(&value.to_le_bytes());
-        }
+/// Weights of `groups` of `rows` channels of results, `k` each: for each group `[tile][k][TOGETHER]` floats, the last tile filled
+/// up with zeros.
+pub fn pack(groups: usize, rows: usize, k: usize, w: &[f32]) -> Buffer {
+    assert_eq!(w.len(), groups * rows * k, "pack: {} weights for {groups} groups of {rows} x {k}", w.len());
+    let group = rows.div_ceil(TOGETHER) * k * TOGETHER;
+    Buffer::filled(4 * groups * group, |bytes| {
+        let weights = w.chunks_exact(k.max(1)).enumerate();
+        weights.flat_map(|(row, w)| w.iter().enumerate().map(move |(i, w)| (row, i, w))).for_each(|(row, i, value)| {
+            let at = row / rows * group + weight_at(k, row % rows, i);
+            bytes[4 * at..][..4].copy_from_slice(&value.to_le_bytes());
+        });
     })
 }
 

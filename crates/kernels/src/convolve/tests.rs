@@ -40,7 +40,7 @@ fn every_instruction_set_gives_the_same_bits_and_sentinels_stay() {
         for (i, value) in [(0, f32::NAN), (3, f32::INFINITY), (7, 1e-40), (11, -0.0), (plane - 1, f32::NEG_INFINITY)] {
             image[i % (channels * plane)] = value;
         }
-        let packed = pack(rows, k, &weights);
+        let packed = pack(1, rows, k, &weights);
         let rows_of_windows = if pitch == width { 1 } else { width };
         for isa in Isa::available() {
             let what = format!("{} {channels} to {rows}, {height} x {width}, {h} x {w}", isa.name());

@@ -1,9 +1,10 @@
 //! `abs`: the magnitude, elementwise. Of integers, that of the least one wraps to itself.
 
 use crate::case::Case;
+use crate::lower::{Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
-use crate::ops::support::elementwise;
 use crate::ops::support::examples::{floats, ints, unary};
+use crate::ops::support::{elementwise, spread};
 use crate::types::Opset;
 
 pub(super) struct Abs;
@@ -27,6 +28,10 @@ impl Op for Abs {
 
     fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError> {
         elementwise::eval_unary(x, out, f32::abs, i32::wrapping_abs)
+    }
+
+    fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
+        spread::each(x, f32::abs)
     }
 
     fn cases(&self) -> Vec<Case> {

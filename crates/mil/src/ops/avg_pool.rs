@@ -2,6 +2,7 @@
 //! window that ends behind the padding, which `ceil_mode` allows, counts what it covers.
 
 use crate::case::Case;
+use crate::lower::{Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
 use crate::ops::support::pooling;
 use crate::tensor::Tensor;
@@ -10,6 +11,10 @@ use crate::types::{DType, Opset};
 pub(super) struct AvgPool;
 
 const EXCLUDE_PADDING_FROM_AVERAGE: usize = 6;
+
+fn mean(sum: f32, image: usize, all: usize, exclude: bool) -> f32 {
+    sum / if exclude { image } else { all }.max(1) as f32
+}
 
 impl Op for AvgPool {
     fn name(&self) -> &'static str {
@@ -34,13 +39,12 @@ impl Op for AvgPool {
 
     fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError> {
         let exclude = x.bool_or(EXCLUDE_PADDING_FROM_AVERAGE, false)?;
-        pooling::eval(
-            x,
-            &mut out[0],
-            0.0,
-            |s, v| s + v,
-            |sum, image, all| sum / if exclude { image } else { all }.max(1) as f32,
-        )
+        pooling::eval(x, &mut out[0], 0.0, |s, v| s + v, |sum, image, all| mean(sum, image, all, exclude))
+    }
+
+    fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
+        let exclude = (x as &dyn Operands).bool_or(EXCLUDE_PADDING_FROM_AVERAGE, false).ok()?;
+        pooling::lower(x, 0.0, |s, v| s + v, move |sum, image, all| mean(sum, image, all, exclude))
     }
 
     fn cases(&self) -> Vec<Case> {

@@ -2,6 +2,7 @@
 //! channel (axis 1). Without `gamma` and `beta` nothing is scaled or added; `epsilon` is 1e-5 if it is left out.
 
 use crate::case::Case;
+use crate::lower::{Context, Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
 use crate::ops::support::examples::{floats, shaped, unary};
 use crate::ops::support::{channels, elementwise};
@@ -61,6 +62,10 @@ impl Op for BatchNorm {
         Ok(())
     }
 
+    fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
+        elementwise::expect_float(x, 0).is_ok().then(|| Box::new(Lowered) as Box<dyn Kernel>)
+    }
+
     fn cases(&self) -> Vec<Case> {
         vec![
             unary(
@@ -81,5 +86,32 @@ impl Op for BatchNorm {
             .input("variance", floats(&[3.0]))
             .constant("epsilon", 1f32),
         ]
+    }
+}
+
+/// Elements of a piece of work, about.
+const PIECE: usize = 1 << 12;
+
+/// The same, plane by plane, on all threads.
+#[derive(Debug)]
+struct Lowered;
+
+impl Kernel for Lowered {
+    fn run(&self, x: &dyn Operands, out: &mut [Out<'_>], cx: &mut Context<'_>) -> Result<(), OpError> {
+        let (data, mean, variance) = (x.f32s(0)?, x.f32s(MEAN)?, x.f32s(VARIANCE)?);
+        let (gamma, beta) = (channels::given(x, GAMMA)?, channels::given(x, BETA)?);
+        let epsilon = x.f32_or(EPSILON, 1e-5)?;
+        let plane = x.shape(0)[channels::CHANNEL + 1..].iter().product::<usize>().max(1);
+        let together = (PIECE / plane).max(1);
+        cx.workers.for_chunks(out[0].f32s()?, together * plane, &|piece, out| {
+            let planes = out.chunks_exact_mut(plane).zip(data[piece * together * plane..].chunks_exact(plane));
+            for (i, (out, data)) in planes.enumerate() {
+                let c = (piece * together + i) % mean.len();
+                let scale = gamma.map_or(1.0, |g| g[c]) / (variance[c] + epsilon).sqrt();
+                let offset = beta.map_or(0.0, |b| b[c]);
+                out.iter_mut().zip(data).for_each(|(r, &v)| *r = (v - mean[c]) * scale + offset);
+            }
+        });
+        Ok(())
     }
 }

@@ -1,9 +1,10 @@
 //! `clip`: `x` held within `alpha` and `beta`, elementwise.
 
 use crate::case::Case;
+use crate::lower::{Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
-use crate::ops::support::elementwise;
 use crate::ops::support::examples::{floats, unary};
+use crate::ops::support::{elementwise, spread};
 use crate::types::Opset;
 
 pub(super) struct Clip;
@@ -28,6 +29,11 @@ impl Op for Clip {
     fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError> {
         let (alpha, beta) = (x.f32(1)?, x.f32(2)?);
         elementwise::eval_float_unary(x, out, |v| elementwise::min(elementwise::max(v, alpha), beta))
+    }
+
+    fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
+        let (alpha, beta) = ((x as &dyn Operands).f32(1).ok()?, (x as &dyn Operands).f32(2).ok()?);
+        spread::each(x, move |v| elementwise::min(elementwise::max(v, alpha), beta))
     }
 
     fn cases(&self) -> Vec<Case> {

@@ -11,8 +11,10 @@ use crate::op::{Op, OpError, Operands, Out, Param, Results};
 use crate::ops::support::convolving::{Convolution, Layout, bias};
 use crate::ops::support::elementwise::expect_float;
 use crate::ops::support::patches::Patches;
+use crate::ops::support::planes::Planes;
 use crate::ops::support::pointwise::Pointwise;
 use crate::ops::support::windows;
+use crate::packed::Packed;
 use crate::tensor::Tensor;
 use crate::types::{DType, Opset};
 
@@ -74,7 +76,16 @@ impl Op for Conv {
     }
 
     fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
-        match Pointwise::new(x, LAYOUT) {
+        // Positions along one axis are tokens, whose weights other functions share, packed as those of `linear` are; compressed
+        // weights are multiplied as the integers that they are.
+        let tokens = x.ty_at(LAYOUT.x, 0).1.iter().skip(2).filter(|&&n| n > 1).count() < 2;
+        let compressed = matches!(x.packed_at(LAYOUT.weight, 0), Some(Packed::Compressed(_)));
+        if tokens || compressed && !x.exact() {
+            if let Some(kernel) = Pointwise::new(x, LAYOUT) {
+                return Some(Box::new(kernel));
+            }
+        }
+        match Planes::new(x, LAYOUT) {
             Some(kernel) => Some(Box::new(kernel)),
             None => Some(Box::new(Patches::new(x, LAYOUT)?)),
         }

@@ -1,10 +1,13 @@
 //! `erf`: the error function, elementwise.
 
+use anemone_kernels::elementwise::Unary;
+
 use crate::case::Case;
+use crate::lower::{Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
-use crate::ops::support::elementwise;
 use crate::ops::support::erf::erf;
 use crate::ops::support::examples::{floats, unary};
+use crate::ops::support::{elementwise, spread};
 use crate::types::Opset;
 
 pub(super) struct Erf;
@@ -28,6 +31,10 @@ impl Op for Erf {
 
     fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError> {
         elementwise::eval_float_unary(x, out, erf)
+    }
+
+    fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
+        spread::function(x, Unary::Erf)
     }
 
     fn cases(&self) -> Vec<Case> {

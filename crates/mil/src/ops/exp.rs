@@ -2,10 +2,13 @@
 
 use std::f32::consts;
 
+use anemone_kernels::elementwise::Unary;
+
 use crate::case::Case;
+use crate::lower::{Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
-use crate::ops::support::elementwise;
 use crate::ops::support::examples::{floats, unary};
+use crate::ops::support::{elementwise, spread};
 use crate::types::Opset;
 
 pub(super) struct Exp;
@@ -29,6 +32,10 @@ impl Op for Exp {
 
     fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError> {
         elementwise::eval_float_unary(x, out, f32::exp)
+    }
+
+    fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
+        spread::function(x, Unary::Exp)
     }
 
     fn cases(&self) -> Vec<Case> {

@@ -2,11 +2,14 @@
 //! erf(x/√2))`, `TANH_APPROXIMATION` is `x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))`, `SIGMOID_APPROXIMATION` is `x ·
 //! sigmoid(1.702 x)`.
 
+use anemone_kernels::elementwise::Unary;
+
 use crate::case::Case;
+use crate::lower::{Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
-use crate::ops::support::elementwise;
 use crate::ops::support::erf::erf;
 use crate::ops::support::examples::{floats, unary};
+use crate::ops::support::{elementwise, spread};
 use crate::types::Opset;
 
 pub(super) struct Gelu;
@@ -54,6 +57,14 @@ impl Op for Gelu {
     fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError> {
         let form = form(x)?;
         elementwise::eval_float_unary(x, out, form)
+    }
+
+    fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
+        match (x as &dyn Operands).text_or(1, "EXACT").ok()? {
+            "EXACT" => spread::function(x, Unary::Gelu),
+            "TANH_APPROXIMATION" => spread::function(x, Unary::GeluTanh),
+            _ => spread::function(x, Unary::GeluSigmoid),
+        }
     }
 
     fn cases(&self) -> Vec<Case> {

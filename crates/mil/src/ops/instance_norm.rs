@@ -2,7 +2,12 @@
 //! space of each batch and channel (axis 1), and one number of `gamma` and `beta` for each channel. Without these
 //! nothing is scaled or added; `epsilon` is 1e-5 if it is left out.
 
+use anemone_kernels::Isa;
+use anemone_kernels::elementwise::affine_in_place;
+use anemone_kernels::reduce::{sum, sum_squares};
+
 use crate::case::Case;
+use crate::lower::{Context, Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
 use crate::ops::support::examples::{floats, shaped, unary};
 use crate::ops::support::{channels, elementwise, lanes};
@@ -53,6 +58,10 @@ impl Op for InstanceNorm {
         Ok(())
     }
 
+    fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
+        elementwise::expect_float(x, 0).is_ok().then(|| Box::new(Lowered { isa: Isa::detect() }) as Box<dyn Kernel>)
+    }
+
     fn cases(&self) -> Vec<Case> {
         vec![
             unary(
@@ -81,5 +90,35 @@ impl Op for InstanceNorm {
             )
             .constant("epsilon", 1e-12f32),
         ]
+    }
+}
+
+/// Elements of a piece of work, about.
+const PIECE: usize = 1 << 12;
+
+#[derive(Debug)]
+struct Lowered {
+    isa: Isa,
+}
+
+impl Kernel for Lowered {
+    fn run(&self, x: &dyn Operands, out: &mut [Out<'_>], cx: &mut Context<'_>) -> Result<(), OpError> {
+        let (shape, data) = (x.shape(0), x.f32s(0)?);
+        let (gamma, beta) = (channels::given(x, GAMMA)?, channels::given(x, BETA)?);
+        let epsilon = x.f32_or(EPSILON, 1e-5)?;
+        let plane = shape[channels::CHANNEL + 1..].iter().product::<usize>().max(1);
+        let together = (PIECE / plane).max(1);
+        cx.workers.for_chunks(out[0].f32s()?, together * plane, &|piece, out| {
+            let planes = out.chunks_exact_mut(plane).zip(data[piece * together * plane..].chunks_exact(plane));
+            for (i, (out, data)) in planes.enumerate() {
+                let c = (piece * together + i) % shape[channels::CHANNEL];
+                let mean = sum(self.isa, data) / plane as f32;
+                out.iter_mut().zip(data).for_each(|(r, &v)| *r = v - mean);
+                let variance = sum_squares(self.isa, out) / plane as f32;
+                let scale = gamma.map_or(1.0, |g| g[c]) / (variance + epsilon).sqrt();
+                affine_in_place(self.isa, out, scale, beta.map_or(0.0, |b| b[c]));
+            }
+        });
+        Ok(())
     }
 }

@@ -2,7 +2,11 @@
 //! (all if left out). `gamma` and `beta` have the extents of those axes, in their order in `x`; without them nothing is
 //! scaled or added. `epsilon` is 1e-5 if it is left out.
 
+use anemone_kernels::Isa;
+use anemone_kernels::norm::layer_norm;
+
 use crate::case::Case;
+use crate::lower::{Context, Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
 use crate::ops::support::examples::{floats, shaped, unary};
 use crate::ops::support::{channels, elementwise, lanes};
@@ -70,6 +74,11 @@ impl Op for LayerNorm {
         Ok(())
     }
 
+    fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
+        let width = width(x).ok()?.filter(|&n| n > 0)?;
+        Some(Box::new(Lowered { isa: Isa::detect(), ones: vec![1.0; width], zeros: vec![0.0; width] }))
+    }
+
     fn cases(&self) -> Vec<Case> {
         vec![
             unary(
@@ -119,5 +128,42 @@ impl Op for LayerNorm {
             .constant("axes", [0])
             .input("beta", floats(&[1.0, 1.0])),
         ]
+    }
+}
+
+/// How many elements a norm is of, if they lie together: those of the last axes.
+fn width(x: &dyn Operands) -> Result<Option<usize>, OpError> {
+    let shape = x.shape(0);
+    let axes = lanes::axes(x, AXES, shape.len())?;
+    let first = axes.iter().position(|&along| along).unwrap_or(shape.len());
+    Ok(axes[first..].iter().all(|&along| along).then(|| shape[first..].iter().product()))
+}
+
+/// Elements of a piece of work, about.
+const PIECE: usize = 1 << 12;
+
+/// The norm of rows.
+#[derive(Debug)]
+struct Lowered {
+    isa: Isa,
+    /// In place of `gamma`.
+    ones: Vec<f32>,
+    /// In place of `beta`.
+    zeros: Vec<f32>,
+}
+
+impl Kernel for Lowered {
+    fn run(&self, x: &dyn Operands, out: &mut [Out<'_>], cx: &mut Context<'_>) -> Result<(), OpError> {
+        let Some(width) = width(x)?.filter(|&n| n == self.ones.len()) else { return LayerNorm.eval(x, out) };
+        let data = x.f32s(0)?;
+        let gamma = channels::given(x, GAMMA)?.unwrap_or(&self.ones);
+        let beta = channels::given(x, BETA)?.unwrap_or(&self.zeros);
+        let epsilon = x.f32_or(EPSILON, 1e-5)?;
+        let together = (PIECE / width).max(1) * width;
+        cx.workers.for_chunks(out[0].f32s()?, together, &|piece, out| {
+            let rows = &data[piece * together..][..out.len()];
+            layer_norm(self.isa, rows, gamma, beta, epsilon, out);
+        });
+        Ok(())
     }
 }

@@ -1,9 +1,10 @@
 //! `leaky_relu`: `x`, or `alpha · x` where `x` is negative, elementwise.
 
 use crate::case::Case;
+use crate::lower::{Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
-use crate::ops::support::elementwise;
 use crate::ops::support::examples::unary;
+use crate::ops::support::{elementwise, spread};
 use crate::tensor::Tensor;
 use crate::types::{DType, Opset};
 
@@ -29,6 +30,11 @@ impl Op for LeakyRelu {
     fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError> {
         let alpha = x.f32(1)?;
         elementwise::eval_float_unary(x, out, |v| if v < 0.0 { alpha * v } else { v })
+    }
+
+    fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
+        let alpha = (x as &dyn Operands).f32(1).ok()?;
+        spread::each(x, move |v| if v < 0.0 { alpha * v } else { v })
     }
 
     fn cases(&self) -> Vec<Case> {

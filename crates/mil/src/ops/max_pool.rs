@@ -1,12 +1,18 @@
 //! `max_pool`: the largest element of each window. The padding takes no part.
 
 use crate::case::Case;
+use crate::lower::{Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
 use crate::ops::support::pooling;
 use crate::tensor::Tensor;
 use crate::types::{DType, Opset};
 
 pub(super) struct MaxPool;
+
+/// The larger of two numbers; not a number if the second is not.
+fn larger(s: f32, v: f32) -> f32 {
+    if v > s || v.is_nan() { v } else { s }
+}
 
 impl Op for MaxPool {
     fn name(&self) -> &'static str {
@@ -26,13 +32,11 @@ impl Op for MaxPool {
     }
 
     fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError> {
-        pooling::eval(
-            x,
-            &mut out[0],
-            f32::NEG_INFINITY,
-            |s, v| if v > s || v.is_nan() { v } else { s },
-            |max, _, _| max,
-        )
+        pooling::eval(x, &mut out[0], f32::NEG_INFINITY, larger, |max, _, _| max)
+    }
+
+    fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
+        pooling::lower(x, f32::NEG_INFINITY, larger, |max, _, _| max)
     }
 
     fn cases(&self) -> Vec<Case> {

@@ -1,9 +1,10 @@
 //! `maximum`: the larger of two tensors, elementwise with broadcasting; not a number where either is not.
 
 use crate::case::Case;
+use crate::lower::{Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
-use crate::ops::support::elementwise;
 use crate::ops::support::examples::{binary, floats, ints};
+use crate::ops::support::{elementwise, spread};
 use crate::types::Opset;
 
 pub(super) struct Maximum;
@@ -27,6 +28,10 @@ impl Op for Maximum {
 
     fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError> {
         elementwise::eval_binary(x, out, elementwise::max, i32::max)
+    }
+
+    fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
+        spread::pairs(x, elementwise::max)
     }
 
     fn cases(&self) -> Vec<Case> {

@@ -1,9 +1,10 @@
 //! `minimum`: the smaller of two tensors, elementwise with broadcasting; not a number where either is not.
 
 use crate::case::Case;
+use crate::lower::{Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
-use crate::ops::support::elementwise;
 use crate::ops::support::examples::{binary, floats, ints};
+use crate::ops::support::{elementwise, spread};
 use crate::types::Opset;
 
 pub(super) struct Minimum;
@@ -27,6 +28,10 @@ impl Op for Minimum {
 
     fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError> {
         elementwise::eval_binary(x, out, elementwise::min, i32::min)
+    }
+
+    fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
+        spread::pairs(x, elementwise::min)
     }
 
     fn cases(&self) -> Vec<Case> {

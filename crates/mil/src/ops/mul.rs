@@ -1,9 +1,10 @@
 //! `mul`: the product of two tensors, elementwise with broadcasting. Integers wrap.
 
 use crate::case::Case;
+use crate::lower::{Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
-use crate::ops::support::elementwise;
 use crate::ops::support::examples::{binary, floats, ints, shaped};
+use crate::ops::support::{elementwise, spread};
 use crate::tensor::Tensor;
 use crate::types::{DType, Opset};
 
@@ -28,6 +29,10 @@ impl Op for Mul {
 
     fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError> {
         elementwise::eval_binary(x, out, |a, b| a * b, i32::wrapping_mul)
+    }
+
+    fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
+        spread::pairs(x, |a, b| a * b)
     }
 
     fn cases(&self) -> Vec<Case> {

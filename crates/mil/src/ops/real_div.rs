@@ -2,9 +2,10 @@
 //! zero, and 0 where the divisor is 0.
 
 use crate::case::Case;
+use crate::lower::{Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
-use crate::ops::support::elementwise;
 use crate::ops::support::examples::{binary, floats, ints};
+use crate::ops::support::{elementwise, spread};
 use crate::types::Opset;
 
 pub(super) struct RealDiv;
@@ -28,6 +29,10 @@ impl Op for RealDiv {
 
     fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError> {
         elementwise::eval_binary(x, out, |a, b| a / b, |a, b| if b == 0 { 0 } else { a.wrapping_div(b) })
+    }
+
+    fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
+        spread::pairs(x, |a, b| a / b)
     }
 
     fn cases(&self) -> Vec<Case> {

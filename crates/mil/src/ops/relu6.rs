@@ -1,9 +1,10 @@
 //! `relu6`: `x` held within 0 and 6, elementwise.
 
 use crate::case::Case;
+use crate::lower::{Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
-use crate::ops::support::elementwise;
 use crate::ops::support::examples::{floats, unary};
+use crate::ops::support::{elementwise, spread};
 use crate::types::Opset;
 
 pub(super) struct Relu6;
@@ -27,6 +28,10 @@ impl Op for Relu6 {
 
     fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError> {
         elementwise::eval_float_unary(x, out, |v| elementwise::min(elementwise::max(v, 0.0), 6.0))
+    }
+
+    fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
+        spread::each(x, |v| elementwise::min(elementwise::max(v, 0.0), 6.0))
     }
 
     fn cases(&self) -> Vec<Case> {

@@ -1,9 +1,12 @@
 //! `silu`: `x · sigmoid(x)`, elementwise.
 
+use anemone_kernels::elementwise::Unary;
+
 use crate::case::Case;
+use crate::lower::{Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
-use crate::ops::support::elementwise;
 use crate::ops::support::examples::{floats, unary};
+use crate::ops::support::{elementwise, spread};
 use crate::types::Opset;
 
 pub(super) struct Silu;
@@ -27,6 +30,10 @@ impl Op for Silu {
 
     fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError> {
         elementwise::eval_float_unary(x, out, |v| v / (1.0 + (-v).exp()))
+    }
+
+    fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
+        spread::function(x, Unary::Silu)
     }
 
     fn cases(&self) -> Vec<Case> {

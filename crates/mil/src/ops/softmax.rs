@@ -1,9 +1,14 @@
 //! `softmax`: e to the power of the elements, divided by its sum along `axis` (the last if left out).
 
+use anemone_kernels::Isa;
+use anemone_kernels::elementwise::{Unary, unary_in_place};
+use anemone_kernels::softmax::softmax;
+
 use crate::case::Case;
+use crate::lower::{Context, Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
 use crate::ops::support::examples::{floats, shaped, unary};
-use crate::ops::support::{elementwise, lanes};
+use crate::ops::support::{dims, elementwise, lanes};
 use crate::types::Opset;
 
 pub(super) struct Softmax;
@@ -38,6 +43,10 @@ impl Op for Softmax {
         Ok(())
     }
 
+    fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
+        elementwise::expect_float(x, 0).is_ok().then(|| Box::new(Lowered { isa: Isa::detect() }) as Box<dyn Kernel>)
+    }
+
     fn cases(&self) -> Vec<Case> {
         vec![
             unary(
@@ -54,5 +63,55 @@ impl Op for Softmax {
             unary("minus infinity counts nothing", floats(&[f32::NEG_INFINITY, 3.0]), floats(&[0.0, 1.0])),
             unary("a row of nothing else has no softmax", floats(&[f32::NEG_INFINITY; 2]), floats(&[f32::NAN; 2])),
         ]
+    }
+}
+
+/// Elements of a piece of work, about.
+const PIECE: usize = 1 << 12;
+/// Lanes that lie beside each other, and are computed together.
+const BESIDE: usize = 64;
+
+#[derive(Debug)]
+struct Lowered {
+    isa: Isa,
+}
+
+impl Kernel for Lowered {
+    fn run(&self, x: &dyn Operands, out: &mut [Out<'_>], cx: &mut Context<'_>) -> Result<(), OpError> {
+        let (shape, data) = (x.shape(0), x.f32s(0)?);
+        let axis = dims::axis_or(x, 1, shape.len(), -1)?;
+        let (n, beside) = (shape[axis], shape[axis + 1..].iter().product::<usize>());
+        let together = (PIECE / (n * beside).max(1)).max(1) * n * beside;
+        cx.workers.for_chunks(out[0].f32s()?, together.max(1), &|piece, out| {
+            out.copy_from_slice(&data[piece * together..][..out.len()]);
+            if beside == 1 {
+                softmax(self.isa, out, n);
+            } else {
+                out.chunks_exact_mut(n * beside).for_each(|block| self.across(block, beside));
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Lowered {
+    /// The softmax of each column of rows of `width` elements.
+    fn across(&self, block: &mut [f32], width: usize) {
+        for first in (0..width).step_by(BESIDE) {
+            let columns = first..width.min(first + BESIDE);
+            let (mut most, mut sums) = ([f32::NEG_INFINITY; BESIDE], [0.0; BESIDE]);
+            for row in block.chunks_exact(width) {
+                most.iter_mut().zip(&row[columns.clone()]).for_each(|(m, &v)| *m = m.max(v));
+            }
+            for row in block.chunks_exact_mut(width) {
+                let row = &mut row[columns.clone()];
+                row.iter_mut().zip(&most).for_each(|(v, m)| *v -= m);
+                unary_in_place(self.isa, Unary::Exp, row);
+                sums.iter_mut().zip(&*row).for_each(|(sum, v)| *sum += v);
+            }
+            for row in block.chunks_exact_mut(width) {
+                row[columns.clone()].iter_mut().zip(&sums).for_each(|(v, sum)| *v /= sum);
+            }
+        }
     }
 }

@@ -3,9 +3,10 @@
 use std::f32::consts;
 
 use crate::case::Case;
+use crate::lower::{Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
-use crate::ops::support::elementwise;
 use crate::ops::support::examples::{floats, unary};
+use crate::ops::support::{elementwise, spread};
 use crate::types::Opset;
 
 pub(super) struct Sqrt;
@@ -29,6 +30,10 @@ impl Op for Sqrt {
 
     fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError> {
         elementwise::eval_float_unary(x, out, f32::sqrt)
+    }
+
+    fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
+        spread::each(x, f32::sqrt)
     }
 
     fn cases(&self) -> Vec<Case> {

@@ -1,9 +1,10 @@
 //! `square`: the square, elementwise. Integers wrap.
 
 use crate::case::Case;
+use crate::lower::{Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
-use crate::ops::support::elementwise;
 use crate::ops::support::examples::{floats, ints, unary};
+use crate::ops::support::{elementwise, spread};
 use crate::types::Opset;
 
 pub(super) struct Square;
@@ -27,6 +28,10 @@ impl Op for Square {
 
     fn eval(&self, x: &dyn Operands, out: &mut [Out<'_>]) -> Result<(), OpError> {
         elementwise::eval_unary(x, out, |v| v * v, |v| v.wrapping_mul(v))
+    }
+
+    fn lower(&self, x: &dyn LowerOperands) -> Option<Box<dyn Kernel>> {
+        spread::each(x, |v| v * v)
     }
 
     fn cases(&self) -> Vec<Case> {

@@ -25,14 +25,14 @@ pub struct Layout {
 /// A convolution: which extents meet.
 #[derive(Clone, Copy, Debug)]
 pub struct Convolution {
-    groups: usize,
+    pub(super) groups: usize,
     /// Channels of `x` in one group.
-    from: usize,
+    pub(super) from: usize,
     /// Channels of the result in one group.
-    to: usize,
-    axes: Axes,
+    pub(super) to: usize,
+    pub(super) axes: Axes,
     spatial: usize,
-    transposed: bool,
+    pub(super) transposed: bool,
 }
 
 impl Convolution {
@@ -152,6 +152,12 @@ impl Convolution {
     pub fn patches(&self) -> Option<(usize, usize)> {
         let size = |f: fn(&Axis) -> usize| self.axes.iter().map(f).product::<usize>();
         (self.groups == 1 && !self.transposed).then(|| (size(|a| a.count), self.from * size(|a| a.window)))
+    }
+
+    /// Whether each group has one channel of the image, and few of results.
+    #[must_use]
+    pub fn alone(&self) -> bool {
+        self.from == 1 && self.to <= 2
     }
 
     /// What window `at` covers of one image with all its channels, as a row of (channel, element of the window); zero beside

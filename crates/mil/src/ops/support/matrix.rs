@@ -40,6 +40,24 @@ fn digest(packed: &Packed) -> u64 {
     h.finish()
 }
 
+/// What `make` makes of a constant, or what it made before: of the same constant, for the same `rest`.
+pub(super) fn kept<T: std::any::Any + Send + Sync>(
+    packed: &Packed,
+    rest: u64,
+    cache: &PackCache,
+    make: impl FnOnce() -> T,
+) -> Arc<T> {
+    let source = match packed {
+        Packed::Plain(t) => &t.bytes,
+        Packed::Compressed(c) => match c.form() {
+            Form::Scaled { data, .. } => &data.bytes,
+            Form::Palette { indices, .. } => &indices.bytes,
+            Form::Other => return Arc::new(make()),
+        },
+    };
+    cache.get(source, digest(packed).rotate_left(2) ^ rest, make)
+}
+
 /// A matrix (rows, columns) packed for the kernels.
 #[derive(Debug)]
 pub struct Matrix {

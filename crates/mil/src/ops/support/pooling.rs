@@ -1,10 +1,13 @@
 //! What the pooling operations share: windows over the spatial axes of images (n, C, …).
 
+use std::fmt;
+
 use smallvec::smallvec;
 
 use super::dims::choice;
 use super::elementwise::expect_float;
-use super::windows::{Axes, Params, extents};
+use super::windows::{Axes, Axis, Params, extents};
+use crate::lower::{Context, Kernel, LowerOperands};
 use crate::op::{OpError, Operands, Out, Param, Results};
 use crate::types::Shape;
 
@@ -87,4 +90,77 @@ pub fn eval(
         }
     }
     Ok(())
+}
+
+/// Elements of a piece of work, about.
+const PIECE: usize = 1 << 12;
+
+/// The kernel of [`eval`] with the same functions: row by row instead of window by window, on all threads. Elements of a window
+/// are folded in the same order.
+pub fn lower(
+    x: &dyn LowerOperands,
+    start: f32,
+    f: impl Fn(f32, f32) -> f32 + Send + Sync + 'static,
+    finish: impl Fn(f32, usize, usize) -> f32 + Send + Sync + 'static,
+) -> Option<Box<dyn Kernel>> {
+    axes(x).ok()?;
+    Some(Box::new(Lowered { start, f, finish }))
+}
+
+struct Lowered<F, G> {
+    start: f32,
+    f: F,
+    finish: G,
+}
+
+impl<F, G> fmt::Debug for Lowered<F, G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Pooling")
+    }
+}
+
+impl<F, G> Kernel for Lowered<F, G>
+where
+    F: Fn(f32, f32) -> f32 + Send + Sync,
+    G: Fn(f32, usize, usize) -> f32 + Send + Sync,
+{
+    fn run(&self, x: &dyn Operands, out: &mut [Out<'_>], cx: &mut Context<'_>) -> Result<(), OpError> {
+        let (axes, _) = axes(x)?;
+        let size = |of: fn(&Axis) -> usize| axes.iter().map(of).product::<usize>();
+        let (plane, windows, images) = (size(|a| a.image), size(|a| a.count).max(1), x.f32s(X)?);
+        let together = PIECE.div_ceil(plane.max(windows));
+        cx.workers.for_chunks(out[0].f32s()?, together * windows, &|piece, out| {
+            for (i, out) in out.chunks_exact_mut(windows).enumerate() {
+                self.plane(&axes, &images[(piece * together + i) * plane..][..plane], out);
+            }
+        });
+        Ok(())
+    }
+}
+
+impl<F: Fn(f32, f32) -> f32, G: Fn(f32, usize, usize) -> f32> Lowered<F, G> {
+    fn plane(&self, [d, h, w]: &Axes, image: &[f32], out: &mut [f32]) {
+        out.fill(self.start);
+        for (z, y, x) in
+            (0..d.window).flat_map(|z| (0..h.window).flat_map(move |y| (0..w.window).map(move |x| (z, y, x))))
+        {
+            let ((ds, z0), (hs, y0), (ws, x0)) = (d.meeting(z), h.meeting(y), w.meeting(x));
+            for (iz, iy) in (0..ds.len()).flat_map(|iz| (0..hs.len()).map(move |iy| (iz, iy))) {
+                let line = &image[((z0 + iz * d.stride) * h.image + y0 + iy * h.stride) * w.image..][..w.image];
+                let row = &mut out[((ds.start + iz) * h.count + hs.start + iy) * w.count..][..w.count];
+                let row = row[ws.clone()].iter_mut();
+                match w.stride {
+                    1 => row.zip(line.get(x0..).unwrap_or(&[])).for_each(|(o, &v)| *o = (self.f)(*o, v)),
+                    _ => row.zip(line.iter().skip(x0).step_by(w.stride)).for_each(|(o, &v)| *o = (self.f)(*o, v)),
+                }
+            }
+        }
+        for (i, row) in out.chunks_exact_mut(w.count.max(1)).enumerate() {
+            let ((zs, z_all), (ys, y_all)) = (d.covered(i / h.count), h.covered(i % h.count));
+            for (x, o) in row.iter_mut().enumerate() {
+                let (xs, x_all) = w.covered(x);
+                *o = (self.finish)(*o, zs.len() * ys.len() * xs.len(), z_all * y_all * x_all);
+            }
+        }
+    }
 }
