@@ -41,11 +41,16 @@ impl Geometry<'_> {
         if self.pitch == self.width { index } else { index / self.width * self.pitch + index % self.width }
     }
 
+    /// The tap that is farthest into the plane.
+    fn reach(&self) -> usize {
+        self.taps.iter().copied().max().unwrap_or(0)
+    }
+
     /// Checks that an image of so many channels holds `windows` windows.
     fn check(&self, image: usize, channels: usize, windows: usize) {
-        let Self { plane, pitch, width, taps } = *self;
+        let Self { plane, pitch, width, .. } = *self;
         assert!(width > 0 && pitch >= width, "convolve: rows of {width} windows, {pitch} apart");
-        let last = taps.iter().max().map_or(0, |&t| t + self.at(windows.max(1) - 1));
+        let last = self.reach() + self.at(windows.max(1) - 1);
         assert!(last < plane || windows == 0, "convolve: a window ends at {last} of {plane}");
         assert!(image >= channels * plane, "convolve: {image} values for {channels} channels of {plane}");
     }
@@ -124,9 +129,14 @@ impl Convolve<'_> {
         }
         let start = self.geometry.at(self.first);
         let end = self.geometry.at(self.first + self.out.width() - 1) + 1;
+        let reach = (self.channels.max(1) - 1) * self.geometry.plane + self.geometry.reach();
         for at in (start..end).step_by(V * LANES) {
+            let whole = reach + at + V * LANES <= self.image.len();
             for row in (0..self.out.rows()).step_by(T) {
-                let sums = self.tile::<S, T, V>(s, row, at);
+                let sums = match whole {
+                    true => self.tile::<S, T, V, true>(s, row, at),
+                    false => self.tile::<S, T, V, false>(s, row, at),
+                };
                 for t in 0..T.min(self.out.rows() - row) {
                     let mut values = [[0.0; LANES]; V];
                     for v in 0..V {
@@ -138,8 +148,14 @@ impl Convolve<'_> {
         }
     }
 
+    /// The image may end within the vectors unless `WHOLE`; where it cannot, no branch but a panic is between the sums.
     #[inline(always)]
-    fn tile<S: Lanes, const T: usize, const V: usize>(&self, s: S, row: usize, at: usize) -> [[S::F; V]; T] {
+    fn tile<S: Lanes, const T: usize, const V: usize, const WHOLE: bool>(
+        &self,
+        s: S,
+        row: usize,
+        at: usize,
+    ) -> [[S::F; V]; T] {
         let k = self.channels * self.geometry.taps.len();
         let mut weights = self.weights[row / TOGETHER * k..][..k].iter();
         let half = row % TOGETHER;
@@ -154,11 +170,18 @@ impl Convolve<'_> {
             for &tap in self.geometry.taps {
                 let Some(weights) = weights.next() else { return sums };
                 let mut x = [s.splat(0.0); V];
-                for v in 0..V {
-                    x[v] = load_part(s, plane.get(tap + at + v * LANES..).unwrap_or(&[]), 0.0);
+                if WHOLE {
+                    let runs = plane[tap + at..][..V * LANES].as_chunks().0;
+                    for v in 0..V {
+                        x[v] = s.load(&runs[v]);
+                    }
+                } else {
+                    for v in 0..V {
+                        x[v] = load_part(s, plane.get(tap + at + v * LANES..).unwrap_or(&[]), 0.0);
+                    }
                 }
                 for t in 0..T {
-                    let w = s.splat(f32::from_le_bytes(weights[half + t]));
+                    let w = s.splat(f32::from_le_bytes(weights[(half + t) % TOGETHER]));
                     for v in 0..V {
                         sums[t][v] = s.fma(w, x[v], sums[t][v]);
                     }
@@ -210,24 +233,46 @@ impl Kernel for ConvolvePlane<'_> {
     type Out = ();
     #[inline(always)]
     fn run<S: Lanes>(self, s: S) {
-        let Geometry { pitch, width, taps, .. } = self.geometry;
+        let Geometry { pitch, width, .. } = self.geometry;
         for (i, out) in self.out.chunks_mut(ROWS * width).enumerate() {
             for x in (0..width).step_by(LANES) {
                 let at = i * ROWS * pitch + x;
-                let mut sums = [s.splat(self.bias); ROWS];
-                for (&tap, &w) in taps.iter().zip(self.weights) {
-                    let w = s.splat(f32::from_le_bytes(w));
-                    for r in 0..ROWS {
-                        let run = load_part(s, self.image.get(tap + at + r * pitch..).unwrap_or(&[]), 0.0);
-                        sums[r] = s.fma(w, run, sums[r]);
-                    }
-                }
+                let whole = self.geometry.reach() + at + (ROWS - 1) * pitch + LANES <= self.image.len();
+                let sums = match whole {
+                    true => rows::<S, true>(s, self.image, self.geometry, self.weights, self.bias, at),
+                    false => rows::<S, false>(s, self.image, self.geometry, self.weights, self.bias, at),
+                };
                 for (out, sum) in out.chunks_exact_mut(width).zip(sums) {
                     store_part(s, sum, &mut out[x..width.min(x + LANES)]);
                 }
             }
         }
     }
+}
+
+/// Sixteen windows of each of several rows.
+#[inline(always)]
+fn rows<S: Lanes, const WHOLE: bool>(
+    s: S,
+    image: &[f32],
+    geometry: Geometry<'_>,
+    weights: &[[u8; 4]],
+    bias: f32,
+    at: usize,
+) -> [S::F; ROWS] {
+    let mut sums = [s.splat(bias); ROWS];
+    for (&tap, &w) in geometry.taps.iter().zip(weights) {
+        let w = s.splat(f32::from_le_bytes(w));
+        for r in 0..ROWS {
+            let first = tap + at + r * geometry.pitch;
+            let run = match WHOLE {
+                true => s.load(&image[first..][..LANES].as_chunks().0[0]),
+                false => load_part(s, image.get(first..).unwrap_or(&[]), 0.0),
+            };
+            sums[r] = s.fma(w, run, sums[r]);
+        }
+    }
+    sums
 }
 
 #[cfg(test)]
