@@ -157,7 +157,7 @@ impl Convolve<'_> {
         at: usize,
     ) -> [[S::F; V]; T] {
         let k = self.channels * self.geometry.taps.len();
-        let mut weights = self.weights[row / TOGETHER * k..][..k].iter();
+        let weights = &self.weights[row / TOGETHER * k..][..k];
         let half = row % TOGETHER;
         let mut sums = [[s.splat(0.0); V]; T];
         if let Some(bias) = self.bias {
@@ -165,10 +165,11 @@ impl Convolve<'_> {
                 sums[t] = [s.splat(bias.get(row + t).copied().unwrap_or(0.0)); V];
             }
         }
-        for channel in 0..self.channels {
+        // No way out of these loops: the sums would be kept in memory for it.
+        let taps = self.geometry.taps;
+        for (channel, weights) in weights.chunks_exact(taps.len().max(1)).enumerate() {
             let plane = &self.image[channel * self.geometry.plane..];
-            for &tap in self.geometry.taps {
-                let Some(weights) = weights.next() else { return sums };
+            for (&tap, weights) in taps.iter().zip(weights) {
                 let mut x = [s.splat(0.0); V];
                 if WHOLE {
                     let runs = plane[tap + at..][..V * LANES].as_chunks().0;
