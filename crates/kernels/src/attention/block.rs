@@ -74,6 +74,7 @@ impl<E: Element> Block<'_, E> {
     /// at a time, and used at once. What is left of a vector is anything.
     #[inline(always)]
     fn score_few<S: Lanes, const T: usize>(&mut self, s: S, keys: Rows<'_, u16>, start: usize, end: usize) {
+        let dim = self.group.dim;
         let ahead = TURNED * keys.stride * size_of::<u16>();
         let mut queries: [&[f32]; T] = [&[]; T];
         for (t, query) in queries.iter_mut().enumerate() {
@@ -82,7 +83,7 @@ impl<E: Element> Block<'_, E> {
         let mut turned = [[[0; 16]; 16]; 2];
         for at in (start..end).step_by(32) {
             let mut sums = [[s.splat(0.0); 2]; T];
-            for d in (0..self.group.dim).step_by(16) {
+            for d in (0..dim).step_by(16) {
                 for (v, turned) in turned.iter_mut().enumerate() {
                     let mut lines = [&[0; 16]; 16];
                     for (i, line) in lines.iter_mut().enumerate() {
@@ -90,8 +91,8 @@ impl<E: Element> Block<'_, E> {
                         *line = keys.data[position * keys.stride + d..]
                             .first_chunk()
                             .expect("a key is in bounds, as checked");
-                        if d % 32 == 0 {
-                            s.prefetch(*line, ahead);
+                        if d == 0 {
+                            (0..2 * dim).step_by(64).for_each(|byte| s.prefetch(*line, ahead + byte));
                         }
                     }
                     s.transpose_f16(lines, turned);
