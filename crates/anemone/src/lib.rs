@@ -104,6 +104,7 @@ mod pool;
 mod reference_runner;
 mod runner;
 mod sampler;
+mod seen;
 mod session;
 mod signature;
 mod snapshot;

@@ -1,22 +1,26 @@
 //! A package as a runner, or several that are the parts of one model: plans for each width over one set of weights, and
 //! states that they write in place.
 
+mod at_once;
 mod call;
 pub(crate) mod columns;
 mod host_cache;
 mod info;
 mod last_row;
 mod open;
+mod options;
 mod packed_file;
 mod widths;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anemone_cpu::{RunError, State, StateLayout};
+use anemone_package::Package;
 
 pub use info::{CallInfo, RunnerInfo, StateInfo};
-pub use open::{ModelOptions, Speculation};
+pub use options::{ModelOptions, Speculation};
 
 pub(crate) use call::fill;
 pub(crate) use open::{claimed, name_in_parts, program, usable};
@@ -55,8 +59,16 @@ pub struct PackageRunner {
     places: Vec<(usize, String)>,
     context: usize,
     vocabulary: usize,
+    /// Of which rows of the vocabulary are read where they are mapped.
+    packages: Arc<Vec<Package>>,
+    /// Tokens fed since pages of those were given back.
+    rows_read: AtomicUsize,
     info: RunnerInfo,
 }
+
+/// Tokens after which the pages that their rows of the vocabulary lie in are given back. A system maps what is around what is
+/// read as well: 64 KB for a row of one.
+const ROWS_KEPT: usize = 128;
 
 /// What a [`PackageRunner`] has read: the state tensors of one conversation.
 #[derive(Debug)]
@@ -119,6 +131,14 @@ pub(crate) fn check_feed(
 }
 
 impl PackageRunner {
+    /// Counts tokens that were fed, and gives pages back now and then.
+    fn count_rows(&self, tokens: usize) {
+        if self.rows_read.fetch_add(tokens, Ordering::Relaxed) + tokens >= ROWS_KEPT {
+            self.rows_read.store(0, Ordering::Relaxed);
+            self.packages.iter().for_each(Package::release_memory);
+        }
+    }
+
     /// What the package is and what it costs.
     pub fn info(&self) -> &RunnerInfo {
         &self.info
@@ -171,6 +191,7 @@ impl Runner for PackageRunner {
         if state.parts.len() != self.layouts.len() {
             return Err("the state belongs to a model of other parts; make a new one".into());
         }
+        self.count_rows(tokens.len());
         in_steps(&self.steps, self.context, position, tokens, |step, position, tokens, last| {
             let (hidden, logits) = (&mut state.hidden, last.then_some(&mut *logits));
             let mut feeding = Feeding { position, tokens, hidden, each: false, logits };
@@ -203,6 +224,7 @@ impl Runner for PackageRunner {
             return each.try_for_each(|(i, (logits, &token))| self.feed(state, position + i, &[token], logits));
         };
         check_feed((self.context, self.vocabulary), position, tokens, &logits[..self.vocabulary])?;
+        self.count_rows(tokens.len());
         let hidden = &mut state.hidden;
         call.run(part, &mut Feeding { position, tokens, hidden, each: true, logits: Some(logits) })
             .map_err(|source| FeedError::Run { place: call.place(), source }.into())

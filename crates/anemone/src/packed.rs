@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! DIGEST-ISA      what a package of that digest (its first half) was packed to for a processor
+//! DIGEST-seen-…   that a package was found to have that digest; see `seen.rs`
 //! .packing-…      one that is being written; its writer holds a lock on it
 //! ```
 //!
@@ -76,9 +77,15 @@ impl PackedFolder {
         Ok(freed)
     }
 
-    /// The file for a package of digest `owner` on a processor with this instruction set.
-    pub(crate) fn file(&self, owner: &[u8; 32], isa: &str) -> PathBuf {
-        self.0.join(format!("{}-{isa}", &hex(owner)[..DIGITS]))
+    /// The file for a package of digest `owner` on a processor with this instruction set, or with something else to know of it.
+    pub(crate) fn file(&self, owner: &[u8; 32], kind: &str) -> PathBuf {
+        self.0.join(format!("{}-{kind}", &hex(owner)[..DIGITS]))
+    }
+
+    /// The first file whose name ends so.
+    pub(crate) fn ending(&self, kind: &str) -> Option<PathBuf> {
+        let ends = |entry: &DirEntry| entry.file_name().to_str().is_some_and(|name| name.ends_with(kind));
+        self.entries().find(ends).map(|entry| entry.path())
     }
 
     /// Begins a file. Nobody else removes it while the process lives.

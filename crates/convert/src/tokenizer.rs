@@ -10,6 +10,7 @@ mod growth;
 mod limits;
 mod longest;
 mod pre_tokenizer;
+mod quick;
 pub(crate) mod reach;
 mod sentencepiece;
 mod unigram;
@@ -82,11 +83,14 @@ pub fn load(path: &Path, json: &str) -> Result<Tokenizer> {
     let wrong = |problem: &dyn std::fmt::Display| {
         ConvertError::tokenizer(path, format!("not a tokenizer.json that can be loaded: {problem}"))
     };
-    let part: Part = serde_json::from_str(json).map_err(|e| wrong(&format!("{e}; copy or download it again")))?;
-    if let Some(normalizer) = &part.normalizer {
-        character_map::check_all(normalizer).map_err(|problem| wrong(&problem))?;
+    if let Some(document) = quick::Document::parse(json) {
+        check(document.part("normalizer"), document.part("decoder")).map_err(|problem| wrong(&problem))?;
+        if let Ok(Ok(tokenizer)) = std::panic::catch_unwind(|| document.load()) {
+            return Ok(tokenizer);
+        }
     }
-    growth::check(part.normalizer.as_ref(), part.decoder.as_ref()).map_err(|problem| wrong(&problem))?;
+    let part: Part = serde_json::from_str(json).map_err(|e| wrong(&format!("{e}; copy or download it again")))?;
+    check(part.normalizer.as_ref(), part.decoder.as_ref()).map_err(|problem| wrong(&problem))?;
     // Only a unigram vocabulary is a list. Each byte of its longest piece is a level of recursion for the crate.
     if let Some(vocab) = part.model.and_then(|model| model.vocab)
         && vocab.is_list
@@ -100,4 +104,13 @@ pub fn load(path: &Path, json: &str) -> Result<Tokenizer> {
         Ok(Err(e)) => Err(wrong(&e)),
         Err(_) => Err(wrong(&"a part of it is not what the tokenizers crate expects")),
     }
+}
+
+/// Checks the parts that the `tokenizers` crate trusts.
+fn check(
+    normalizer: Option<&serde_json::Value>,
+    decoder: Option<&serde_json::Value>,
+) -> std::result::Result<(), String> {
+    normalizer.map_or(Ok(()), character_map::check_all)?;
+    growth::check(normalizer, decoder)
 }

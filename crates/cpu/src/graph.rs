@@ -1,14 +1,14 @@
 //! A function specialised to its shapes: every type is known, and constants are folded.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anemone_mil::lower::{LowerOperands, PackCache};
 use anemone_mil::op::{Effect, Op, Operands};
 use anemone_mil::packed::Packed;
 use anemone_mil::tensor::Data;
-use anemone_mil::types::{DType, StaticType};
-use anemone_mil::{Tensor, TensorConst, ValueId};
+use anemone_mil::types::{Class, DType, StaticType};
+use anemone_mil::{ConstError, Tensor, TensorConst, ValueId};
 use smallvec::SmallVec;
 
 /// A specialised function.
@@ -46,12 +46,49 @@ pub enum ValueKind {
     Computed,
     /// A state: its index in the order of names.
     State(usize),
-    /// A constant whose elements are at hand, with its stored form where it has one.
-    Known(Arc<Tensor>, Option<TensorConst>),
+    /// A constant whose elements are at hand.
+    Known(Known),
     /// A constant that stays packed.
     Packed(Packed),
     /// Text.
     Text(Arc<str>),
+}
+
+/// A small constant: computed, or as it is stored until somebody wants its elements.
+#[derive(Clone, Debug)]
+pub struct Known {
+    stored: Option<TensorConst>,
+    tensor: OnceLock<Arc<Tensor>>,
+}
+
+impl Known {
+    /// A stored constant.
+    ///
+    /// # Errors
+    /// If it is text, or holds an integer beyond 32 bits.
+    pub fn stored(t: &TensorConst) -> Result<Self, ConstError> {
+        let tensor = OnceLock::new();
+        // There are millions of scales that nobody asks for.
+        if t.ty.dtype.class() != Class::Float || t.deferred.is_some() {
+            let _empty = tensor.set(Arc::new(t.to_tensor()?));
+        }
+        Ok(Self { stored: Some(t.clone()), tensor })
+    }
+
+    /// The elements.
+    #[must_use]
+    pub fn tensor(&self) -> &Arc<Tensor> {
+        self.tensor.get_or_init(|| {
+            let floats = self.stored.as_ref().and_then(|t| t.to_tensor().ok());
+            Arc::new(floats.expect("what is not there yet is stored floats"))
+        })
+    }
+}
+
+impl From<Tensor> for Known {
+    fn from(tensor: Tensor) -> Self {
+        Self { stored: None, tensor: OnceLock::from(Arc::new(tensor)) }
+    }
 }
 
 /// One operation of a graph.
@@ -179,7 +216,10 @@ impl Operands for NodeOperands<'_> {
 
     fn data_at(&self, param: usize, index: usize) -> Option<Data<'_>> {
         match self.kind(param, index)? {
-            ValueKind::Known(t, _) => Some(t.data.view(t.data.len())),
+            ValueKind::Known(known) => {
+                let data = &known.tensor().data;
+                Some(data.view(data.len()))
+            }
             _ => None,
         }
     }
@@ -200,8 +240,10 @@ impl LowerOperands for NodeOperands<'_> {
     fn packed_at(&self, param: usize, index: usize) -> Option<Packed> {
         match self.kind(param, index)? {
             ValueKind::Packed(p) => Some(p.clone()),
-            ValueKind::Known(_, Some(stored)) => Some(Packed::Plain(stored.clone())),
-            ValueKind::Known(t, None) => known_to_const(t).map(Packed::Plain),
+            ValueKind::Known(known) => match &known.stored {
+                Some(stored) => Some(Packed::Plain(stored.clone())),
+                None => known_to_const(known.tensor()).map(Packed::Plain),
+            },
             _ => None,
         }
     }

@@ -23,6 +23,7 @@ mod schedule;
 mod specialize;
 mod state;
 mod strict;
+mod variant;
 mod widths;
 
 pub use error::{PlanError, RunError};

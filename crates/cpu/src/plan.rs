@@ -1,6 +1,5 @@
 //! Plans: everything about running a function, decided beforehand.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -20,6 +19,7 @@ pub use crate::schedule::Note;
 use crate::schedule::{Action, Schedule, Source, Tables, Target, schedule};
 use crate::specialize::{MAX_ELEMENTS, specialize};
 use crate::state::StateLayout;
+use crate::variant::Variant;
 use crate::widths::Widths;
 
 /// What a plan is made for.
@@ -126,7 +126,7 @@ impl Plan {
     /// If a shape is missing, an operation does not accept its operands, or the shapes of a varying function do not follow
     /// straight lines.
     pub fn new(function: &Function, options: &PlanOptions, cache: &PackCache) -> Result<Self, PlanError> {
-        Self::of(&|_| Cow::Borrowed(function), options, cache)
+        Self::of(&|_| function.into(), options, cache)
     }
 
     /// Plans a function for any number of tokens: the extent that varies.
@@ -136,19 +136,20 @@ impl Plan {
     pub fn of_widths(widths: &Widths, options: &PlanOptions, cache: &PackCache) -> Result<Self, PlanError> {
         let (low, high) = widths.range();
         let varying = Some(Varying { axes: Vec::new(), low, high });
-        Self::of(&|width| Cow::Owned(widths.at(width)), &PlanOptions { varying, ..options.clone() }, cache)
+        Self::of(&|width| widths.at(width), &PlanOptions { varying, ..options.clone() }, cache)
     }
 
     fn of<'f>(
-        function: &dyn Fn(usize) -> Cow<'f, Function>,
+        function: &dyn Fn(usize) -> Variant<'f>,
         options: &PlanOptions,
         cache: &PackCache,
     ) -> Result<Self, PlanError> {
         let (points, high) = points(options);
         let widest = function(high[0]);
-        let states = Arc::new(StateLayout::of(&widest, options.owner)?);
-        let specialized = |function: &Function, point: Point| {
-            let mut graph = specialize(function, &shapes_at(function, options, point)?, &states, cache)?;
+        let states = Arc::new(StateLayout::of(widest.function, options.owner)?);
+        let specialized = |variant: &Variant<'_>, point: Point| {
+            let shapes = shapes_at(variant.function, options, point)?;
+            let mut graph = specialize(variant, &shapes, &states, cache)?;
             graph.exact = options.exact || options.strict;
             graph.strict = options.strict;
             pass::run(&mut graph, cache);

@@ -458,7 +458,7 @@ impl Scheduler<'_> {
                 self.out.notes.push(Note::Expanded { place: place.to_string(), name: value.name.clone(), bytes });
                 Arc::new(t)
             }
-            ValueKind::Known(t, _) => Arc::clone(t),
+            ValueKind::Known(known) => Arc::clone(known.tensor()),
             other => unreachable!("{other:?} is no constant of numbers"),
         };
         self.out.tables.constants.push(tensor);

@@ -12,8 +12,9 @@ use anemone_mil::{Argument, Const, Function, Kind, Operation, Tensor, Type, Valu
 use smallvec::SmallVec;
 
 use crate::error::{PlanError, PlanFault};
-use crate::graph::{Graph, GraphValue, Node, ValueKind};
+use crate::graph::{Graph, GraphValue, Known, Node, ValueKind};
 use crate::state::StateLayout;
+use crate::variant::Variant;
 
 /// A constant of at most this many elements is kept unpacked, so that inference can read it.
 const KNOWN_ELEMENTS: usize = 1 << 16;
@@ -27,12 +28,13 @@ pub(crate) const MAX_ELEMENTS: usize = 1 << 31;
 /// # Errors
 /// If a shape is missing or does not fit, or an operation does not accept its operands.
 pub(crate) fn specialize(
-    function: &Function,
+    variant: &Variant<'_>,
     shapes: &BTreeMap<String, Vec<usize>>,
     states: &StateLayout,
     cache: &PackCache,
 ) -> Result<Graph, PlanError> {
-    let mut s = Specializer::new(function, shapes, states)?;
+    let function = variant.function;
+    let mut s = Specializer::new(variant, shapes, states)?;
     for (index, op) in function.body.ops.iter().enumerate() {
         s.operation(index, op, cache)
             .map_err(|source| PlanError::Op { place: place(function, index, op).to_string(), source })?;
@@ -53,6 +55,7 @@ pub(crate) fn specialize(
 
 struct Specializer<'f> {
     function: &'f Function,
+    variant: &'f Variant<'f>,
     graph: Graph,
     assigned: Vec<bool>,
     /// Whether a value depends on constants alone, and not even on the shapes of inputs.
@@ -61,10 +64,11 @@ struct Specializer<'f> {
 
 impl<'f> Specializer<'f> {
     fn new(
-        function: &'f Function,
+        variant: &'f Variant<'_>,
         shapes: &BTreeMap<String, Vec<usize>>,
         states: &StateLayout,
     ) -> Result<Self, PlanError> {
+        let function = variant.function;
         let nothing = StaticType::new(anemone_mil::DType::Bool, &[]);
         let values: Vec<GraphValue> = function
             .values
@@ -77,7 +81,7 @@ impl<'f> Specializer<'f> {
         for &id in &function.inputs {
             let v = function.value(id);
             let slot = &mut graph.values[id.index()];
-            match &v.ty {
+            match variant.ty(id) {
                 Type::State(_) => {
                     let index = states.index(&v.name).expect("the layout is of this function's states");
                     slot.ty = StaticType { dtype: anemone_mil::DType::F16, shape: states.states[index].shape.clone() };
@@ -109,7 +113,7 @@ impl<'f> Specializer<'f> {
             return Err(PlanError::NotThere { what: "input", name: name.clone(), known: known.join(", ") });
         }
         let fixed = vec![false; graph.values.len()];
-        Ok(Self { function, graph, assigned, fixed })
+        Ok(Self { function, variant, graph, assigned, fixed })
     }
 
     fn operation(&mut self, index: usize, op: &'f Operation, cache: &PackCache) -> Result<(), PlanFault> {
@@ -118,7 +122,7 @@ impl<'f> Specializer<'f> {
             Kind::Op(_) if !op.blocks.is_empty() => return Err(PlanFault::Blocks),
             Kind::Op(known) => known,
             Kind::Const => {
-                if let (Some(c), Some(&id)) = (op.constant(), op.outputs.first()) {
+                if let (Some(c), Some(&id)) = (self.variant.constant(index, op), op.outputs.first()) {
                     self.constant(id, c)?;
                 }
                 return Ok(());
@@ -169,7 +173,7 @@ impl<'f> Specializer<'f> {
             self.graph.values[op.outputs[0].index()].kind = ValueKind::Packed(packed);
         } else if let Some(results) = folded {
             for (&id, t) in op.outputs.iter().zip(results) {
-                self.graph.values[id.index()].kind = ValueKind::Known(Arc::new(t), None);
+                self.graph.values[id.index()].kind = ValueKind::Known(t.into());
             }
         } else {
             let place = place(self.function, index, op);
@@ -190,7 +194,7 @@ impl<'f> Specializer<'f> {
             (None, Some(t)) if t.ty.dtype == anemone_mil::DType::String => (t.ty.clone(), ValueKind::Text("".into())),
             (None, Some(t)) => {
                 let kind = if elements(&t.ty.shape) <= KNOWN_ELEMENTS {
-                    ValueKind::Known(Arc::new(t.to_tensor()?), Some(t.clone()))
+                    ValueKind::Known(Known::stored(t)?)
                 } else {
                     ValueKind::Packed(anemone_mil::packed::Packed::Plain(t.clone()))
                 };
@@ -262,11 +266,11 @@ impl<'f> Specializer<'f> {
     }
 
     fn declared(&self, op: &Operation) -> Option<Vec<StaticType>> {
-        op.outputs.iter().map(|&id| self.function.value(id).ty.tensor()?.to_static()).collect()
+        op.outputs.iter().map(|&id| self.variant.ty(id).tensor()?.to_static()).collect()
     }
 
     fn check_declared(&self, id: ValueId, found: &StaticType) -> Result<(), PlanFault> {
-        match self.function.values.get(id.index()).and_then(|v| v.ty.tensor()) {
+        match self.variant.ty(id).tensor() {
             Some(declared) if !declared.admits(found) => Err(PlanFault::Declared {
                 value: self.function.value(id).name.clone(),
                 declared: declared.to_string(),
@@ -280,7 +284,7 @@ impl<'f> Specializer<'f> {
 fn constant_operand(v: &GraphValue) -> anemone_mil::operands::Operand<'_> {
     use anemone_mil::operands::Operand;
     match &v.kind {
-        ValueKind::Known(t, _) => Operand::Known(t),
+        ValueKind::Known(known) => Operand::Known(known.tensor()),
         ValueKind::Text(s) => Operand::Text(s),
         ValueKind::Packed(p) => Operand::Owned(unpack(p)),
         ValueKind::Computed | ValueKind::State(_) => Operand::Typed(v.ty.clone()),

@@ -19,6 +19,8 @@ use anemone_mil::{Const, Function, TensorConst, ValueId};
 use compare::{Alike, compare};
 use picked::Picked;
 
+use crate::variant::Variant;
+
 /// A function at any width of a range.
 #[derive(Debug)]
 pub struct Widths {
@@ -106,16 +108,17 @@ impl Widths {
     ///
     /// # Panics
     /// If the width is outside the range.
-    #[must_use]
-    pub fn at(&self, width: usize) -> Function {
+    pub(crate) fn at(&self, width: usize) -> Variant<'_> {
         assert!((self.low..=self.high).contains(&width), "a width of {width}, of {} to {}", self.low, self.high);
-        let mut function = self.template.clone();
+        let function = &self.template;
+        let mut variant = Variant::from(function);
         let mut constants: BTreeMap<usize, Vec<i64>> = BTreeMap::new();
         for change in &self.changes {
             let value = change.base + change.slope * (width as i64 - self.width as i64);
             match change.place {
                 Place::Extent { value: id, axis } => {
-                    if let Type::Tensor(TensorType { shape: Some(dims), .. }) = &mut function.values[id.index()].ty {
+                    let ty = variant.types.entry(id).or_insert_with(|| function.value(id).ty.clone());
+                    if let Type::Tensor(TensorType { shape: Some(dims), .. }) = ty {
                         dims[axis] = Dim::Known(usize::try_from(value).unwrap_or(0));
                     }
                 }
@@ -129,13 +132,12 @@ impl Widths {
             }
         }
         for (op, elements) in constants {
-            if let Some(Const::Tensor(TensorConst { ty, .. })) = function.body.ops[op].attributes.get("val") {
+            if let Some(Const::Tensor(TensorConst { ty, .. })) = function.body.ops[op].constant() {
                 // Between two numbers that the type holds.
-                let changed = Const::ints(ty.dtype, &ty.shape, &elements);
-                function.body.ops[op].attributes.insert("val".to_owned(), changed);
+                variant.constants.insert(op, Const::ints(ty.dtype, &ty.shape, &elements));
             }
         }
-        function
+        variant
     }
 }
 

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::constant::TensorConst;
 use crate::lower::LowerOperands;
+use crate::numbers::Numbers;
 use crate::op::{OpError, Operands};
 use crate::packed::{Compressed, Form, Packed};
 use crate::types::{Class, DType, Shape, StaticType};
@@ -15,8 +16,8 @@ pub struct Scaled {
     data: TensorConst,
     /// Blocks along each axis.
     blocks: Shape,
-    scale: Vec<f32>,
-    offset: Option<Vec<f32>>,
+    scale: Numbers,
+    offset: Option<Numbers>,
 }
 
 /// Indices into palettes.
@@ -46,6 +47,14 @@ pub(crate) fn values(x: &dyn LowerOperands, param: usize) -> Option<Vec<f32>> {
     Some(all)
 }
 
+/// The elements of a constant parameter, which are read when they are wanted.
+pub(crate) fn numbers(x: &dyn LowerOperands, param: usize) -> Option<Numbers> {
+    match stored(x, param) {
+        Some(constant) => Some(constant.into()),
+        None => values(x, param).map(Numbers::from),
+    }
+}
+
 impl Scaled {
     /// Data with a scale and an offset for each block; `blocks` along each axis of `data` divide its extents.
     #[must_use]
@@ -53,8 +62,8 @@ impl Scaled {
         dtype: DType,
         data: TensorConst,
         blocks: &[usize],
-        scale: Vec<f32>,
-        offset: Option<Vec<f32>>,
+        scale: Numbers,
+        offset: Option<Numbers>,
     ) -> Option<Self> {
         let count: usize = blocks.iter().product();
         let divides = data.ty.shape.len() == blocks.len()
@@ -78,7 +87,7 @@ impl Compressed for Scaled {
         while !rest.is_empty() {
             let (block, run) = walk.run(rest.len());
             let (now, later) = std::mem::take(&mut rest).split_at_mut(run);
-            let (scale, offset) = (self.scale[block], self.offset.as_ref().map_or(0.0, |z| z[block]));
+            let (scale, offset) = (self.scale.at(block), self.offset.as_ref().map_or(0.0, |z| z.at(block)));
             if self.data.ty.dtype.is_float() {
                 self.data.floats(at..at + run).zip(now).for_each(|(q, o)| *o = scale * (q - offset));
             } else {
@@ -89,7 +98,7 @@ impl Compressed for Scaled {
     }
 
     fn form(&self) -> Form<'_> {
-        Form::Scaled { data: &self.data, blocks: &self.blocks, scale: &self.scale, offset: self.offset.as_deref() }
+        Form::Scaled { data: &self.data, blocks: &self.blocks, scale: &self.scale, offset: self.offset.as_ref() }
     }
 }
 

@@ -18,6 +18,7 @@ pub mod load;
 pub mod lower;
 pub mod model;
 mod names;
+pub mod numbers;
 pub mod op;
 pub mod operands;
 pub mod ops;

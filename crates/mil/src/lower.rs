@@ -139,11 +139,17 @@ impl PackCache {
         Self { entries: Mutex::default(), arena, files }
     }
 
-    /// What a constant is known by from one process to the next.
-    fn lasting_key<T: Any>(&self, source: &Bytes, rest: u64) -> Option<[u64; 4]> {
+    /// Where stored bytes lie, if that is one of the files: which one, and the offset.
+    #[must_use]
+    pub fn place(&self, source: &Bytes) -> Option<(usize, usize)> {
         let at = source.as_ptr().addr();
         let file = self.files.iter().position(|f| (f.as_ptr().addr()..f.as_ptr().addr() + f.len()).contains(&at))?;
-        let offset = at - self.files[file].as_ptr().addr();
+        Some((file, at - self.files[file].as_ptr().addr()))
+    }
+
+    /// What a constant is known by from one process to the next.
+    fn lasting_key<T: Any>(&self, source: &Bytes, rest: u64) -> Option<[u64; 4]> {
+        let (file, offset) = self.place(source)?;
         let kind = std::any::type_name::<T>()
             .bytes()
             .fold(file as u64, |h, b| (h.rotate_left(5) ^ u64::from(b)).wrapping_mul(0x517c_c1b7_2722_0a95));

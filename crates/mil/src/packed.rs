@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::constant::TensorConst;
+use crate::numbers::Numbers;
 use crate::types::{Class, StaticType};
 
 /// A constant tensor as it is stored, with how to read it.
@@ -39,9 +40,9 @@ pub enum Form<'a> {
         /// Blocks along each axis: they divide its extent evenly.
         blocks: &'a [usize],
         /// A scale for each block, row-major.
-        scale: &'a [f32],
+        scale: &'a Numbers,
         /// An offset for each block.
-        offset: Option<&'a [f32]>,
+        offset: Option<&'a Numbers>,
     },
     /// `table[index]`, a table for each group.
     Palette {
@@ -88,7 +89,7 @@ impl Packed {
             Packed::Plain(t) => t.bytes.len(),
             Packed::Compressed(c) => match c.form() {
                 Form::Scaled { data, scale, offset, .. } => {
-                    data.bytes.len() + 4 * (scale.len() + offset.map_or(0, <[f32]>::len))
+                    data.bytes.len() + scale.bytes() + offset.map_or(0, Numbers::bytes)
                 }
                 Form::Palette { indices, tables, .. } => indices.bytes.len() + 4 * tables.len(),
                 Form::Other => c.ty().elements() * c.ty().dtype.bits() / 8,

@@ -183,13 +183,14 @@ impl BundleManifest {
     pub fn read(folder: &Path) -> Result<Self, BundleError> {
         let path = folder.join(MANIFEST);
         let io = |source| BundleError::Io { path: path.clone(), source };
-        let (file, length) = match open_regular(&path) {
+        let (file, metadata) = match open_regular(&path) {
             Ok(opened) => opened,
             Err(e) if e.kind() == ErrorKind::NotFound => {
                 return Err(BundleError::NoManifest { path: folder.to_owned() });
             }
             Err(e) => return Err(io(e)),
         };
+        let length = metadata.len();
         if length > MAX_MANIFEST {
             let problem = format!("{length} bytes, more than the {MAX_MANIFEST} that are read");
             return Err(BundleError::Malformed { path, problem });

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "mapping a file is unsafe by nature; this is the only place that does it")]
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -27,6 +27,8 @@ pub fn map_file(path: &Path) -> io::Result<Bytes> {
 pub(crate) struct Mapped {
     /// The whole file.
     pub(crate) bytes: Bytes,
+    /// What the system said of it when it was opened.
+    pub(crate) metadata: Metadata,
     map: Option<Map>,
 }
 
@@ -43,14 +45,14 @@ impl AsRef<[u8]> for Map {
 impl Mapped {
     /// As [`map_file`].
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let (file, length) = open_regular(path)?;
-        if length == 0 {
-            return Ok(Self { bytes: Bytes::new(), map: None });
+        let (file, metadata) = open_regular(path)?;
+        if metadata.len() == 0 {
+            return Ok(Self { bytes: Bytes::new(), metadata, map: None });
         }
         // SAFETY: the map is private and read-only. Files of packages and checkpoints are replaced by rename, never
         // rewritten in place, while a process has them open; `map_file` documents that contract.
         let map = Map(Arc::new(unsafe { Mmap::map(&file)? }));
-        Ok(Self { bytes: Bytes::from_owner(map.clone()), map: Some(map) })
+        Ok(Self { bytes: Bytes::from_owner(map.clone()), metadata, map: Some(map) })
     }
 
     /// Gives the pages that were read back to the system. They are read again when they are needed.
@@ -65,14 +67,14 @@ impl Mapped {
     }
 }
 
-/// Opens a regular file and tells its length. Anything else is refused before it is opened: a pipe would block.
-pub(crate) fn open_regular(path: &Path) -> io::Result<(File, u64)> {
+/// Opens a regular file, and tells its length and more. Anything else is refused before it is opened: a pipe would block.
+pub(crate) fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
     if !path.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
     let file = File::open(path)?;
-    let length = file.metadata()?.len();
-    Ok((file, length))
+    let metadata = file.metadata()?;
+    Ok((file, metadata))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! An opened package.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::Metadata;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -33,6 +34,8 @@ pub struct Package {
     model: Model,
     unknown: UnknownFields,
     model_bytes: Bytes,
+    model_metadata: Metadata,
+    weight_files: OnceLock<BTreeSet<String>>,
     maps: Mutex<BTreeMap<String, Mapped>>,
     digest: OnceLock<[u8; 32]>,
 }
@@ -61,7 +64,8 @@ impl Package {
         model_path: PathBuf,
         manifest: Option<Manifest>,
     ) -> Result<Self, PackageError> {
-        let model_bytes = Bytes::from(read_bounded(&model_path, MAX_MODEL_BYTES)?);
+        let (model_bytes, model_metadata) = read_bounded(&model_path, MAX_MODEL_BYTES)?;
+        let model_bytes = Bytes::from(model_bytes);
         let decoded =
             decode_model(&model_bytes).map_err(|source| PackageError::Model { path: model_path.clone(), source })?;
         Ok(Self {
@@ -72,6 +76,8 @@ impl Package {
             model: decoded.model,
             unknown: decoded.unknown,
             model_bytes,
+            model_metadata,
+            weight_files: OnceLock::new(),
             maps: Mutex::default(),
             digest: OnceLock::new(),
         })
@@ -99,6 +105,13 @@ impl Package {
     #[must_use]
     pub fn model(&self) -> &Model {
         &self.model
+    }
+
+    /// Frees the memory of the model, which is many times its file, for those who have read it: [`Package::model`] is empty
+    /// from here on. Weight files and the digest are as before.
+    pub fn drop_model(&mut self) {
+        let _named = self.weight_file_names();
+        self.model = Model::default();
     }
 
     /// What the model holds beyond the schema known here.
@@ -139,8 +152,27 @@ impl Package {
     /// The names of the weight files that the model refers to.
     #[must_use]
     pub fn weight_file_names(&self) -> BTreeSet<&str> {
-        let references = self.model.program().map(blob_references).unwrap_or_default();
-        references.into_iter().map(|blob| blob.file_name.as_str()).collect()
+        let names = self.weight_files.get_or_init(|| {
+            let references = self.model.program().map(blob_references).unwrap_or_default();
+            let distinct: BTreeSet<&str> = references.into_iter().map(|blob| blob.file_name.as_str()).collect();
+            distinct.into_iter().map(str::to_owned).collect()
+        });
+        names.iter().map(String::as_str).collect()
+    }
+
+    /// The model file and the weight files, each with what the system said of it when it was opened.
+    ///
+    /// # Errors
+    /// If a weight file cannot be opened.
+    pub fn files(&self) -> Result<Vec<(PathBuf, Metadata)>, PackageError> {
+        let mut all = vec![(self.model_path.clone(), self.model_metadata.clone())];
+        for name in self.weight_file_names() {
+            self.weight_file(name)?;
+            let maps = self.maps.lock().unwrap_or_else(PoisonError::into_inner);
+            let metadata = maps.get(name).map(|file| file.metadata.clone());
+            all.extend(metadata.map(|metadata| Ok((self.weight_path(name)?, metadata))).transpose()?);
+        }
+        Ok(all)
     }
 
     /// Bytes of all weight files together; errors if one cannot be read.
@@ -224,18 +256,18 @@ fn read_manifest(path: &Path, root: &Path) -> Result<Manifest, PackageError> {
         return Err(PackageError::NotAPackage { path: path.to_owned(), found: found.into(), remedy });
     }
     inside::resolve(&manifest_path, root, &manifest_path)?;
-    let bytes = read_bounded(&manifest_path, MAX_MANIFEST_BYTES)?;
+    let (bytes, _) = read_bounded(&manifest_path, MAX_MANIFEST_BYTES)?;
     manifest::parse(&bytes).map_err(|source| PackageError::Manifest { path: manifest_path, source })
 }
 
 /// Reads a regular file of at most `limit` bytes.
-fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>, PackageError> {
-    let (file, length) = map::open_regular(path).map_err(PackageError::io("read", path))?;
+fn read_bounded(path: &Path, limit: u64) -> Result<(Vec<u8>, Metadata), PackageError> {
+    let (file, metadata) = map::open_regular(path).map_err(PackageError::io("read", path))?;
     let too_large = |found| PackageError::TooLarge { path: path.to_owned(), found, limit };
-    if length > limit {
-        return Err(too_large(length));
+    if metadata.len() > limit {
+        return Err(too_large(metadata.len()));
     }
-    let mut bytes = Vec::with_capacity(length as usize);
+    let mut bytes = Vec::with_capacity(metadata.len() as usize);
     file.take(limit + 1).read_to_end(&mut bytes).map_err(PackageError::io("read", path))?;
-    if bytes.len() as u64 > limit { Err(too_large(bytes.len() as u64)) } else { Ok(bytes) }
+    if bytes.len() as u64 > limit { Err(too_large(bytes.len() as u64)) } else { Ok((bytes, metadata)) }
 }

@@ -1,10 +1,13 @@
 //! From a path to a runner.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::{self, ScopedJoinHandle};
+use std::sync::atomic::AtomicUsize;
+use std::thread;
 
 use anemone_cpu::{Plan, PlanOptions, Pool, StateLayout, Varying};
+use anemone_kernels::buffer::Arena;
 use anemone_mil::MilError;
 use anemone_mil::lower::PackCache;
 use anemone_mil::model::Model;
@@ -12,93 +15,21 @@ use anemone_package::Package;
 use anemone_package::bundle::{self, BundleError, hex};
 
 use super::PackageRunner;
+use super::at_once::{at_once, joined};
 use super::call::PlannedCall;
 use super::host_cache::as_states;
 use super::info::{self, CallInfo, RunnerInfo, notes};
 use super::last_row::last_row;
+use super::options::ModelOptions;
 use super::packed_file::PackedFile;
 use super::widths::Families;
 use crate::location::Location;
 use crate::packed::PackedFolder;
+use crate::seen::Checked;
 use crate::signature::{Call, Recognized, Step, recognize, unwritten_state};
 use crate::step::ReadyStep;
-use crate::{Backend, BackendOptions, heap};
+use crate::{Backend, heap};
 use crate::{CacheLayout, CacheTensor, Error, Result};
-
-/// How a model is opened.
-#[derive(Clone, Debug)]
-pub struct ModelOptions {
-    /// Threads that share the work, the caller's included; as many as the machine offers if none. Results are the same
-    /// bits for any number.
-    pub threads: Option<usize>,
-    /// Whether the package of a converted folder must have the digest that its manifest states. All of its weights are
-    /// read for that (about 0.2 s for 250 MB, while the plans are made). A state remembers the digest, so without the
-    /// check the manifest is taken at its word. A bare package has no manifest; its digest is computed in any case.
-    pub verify: bool,
-    /// Whether all is computed in floats. Else activations are quantized to 16 bits where they meet weights of integers,
-    /// which is faster; `docs/numerics.md` says how far that is from exact.
-    pub exact: bool,
-    /// Whether half floats are rounded as soon as they are computed, as a Neural Engine would; what then overflows is told by
-    /// [`PackageRunner::overflows`]. Slow: nothing is fused.
-    pub strict_fp16: bool,
-    /// A folder to keep packed weights in, about as large as the package's own: a second start reads them instead of packing
-    /// them again. Files are known by the package's digest and the processor's instruction set; what is stale or damaged is
-    /// made anew, and what was used least recently is removed beyond [`PackedFolder::MOST_BYTES`]. None are kept without a
-    /// folder.
-    pub packed: Option<PathBuf>,
-    /// Whether what comes is guessed from what was said before, and several guesses are checked in one call. Answers are the
-    /// same.
-    pub speculation: Speculation,
-    /// Which runtime, for those who open a [`ModelRunner`](crate::ModelRunner) or a [`Model`](crate::Model).
-    pub backend: BackendOptions,
-}
-
-/// Whether tokens are guessed, so that several can be checked in one call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Speculation {
-    /// Where it measures faster.
-    #[default]
-    Auto,
-    /// Never.
-    Off,
-    /// So many guesses, from 1 to [`Speculation::MOST`], wherever there are any.
-    Always(usize),
-}
-
-impl Speculation {
-    /// More guesses than this are not checked in one call: beyond it, multiplying takes longer than reading the weights.
-    pub const MOST: usize = 15;
-    /// As many as pay at most with the calls that there are.
-    const USUAL: usize = 7;
-
-    /// Tokens of a call that checks guesses.
-    fn tokens(self) -> Option<usize> {
-        match self {
-            Self::Off => None,
-            Self::Auto => Some(Self::USUAL + 1),
-            Self::Always(guesses) => Some(guesses.clamp(1, Self::MOST) + 1),
-        }
-    }
-}
-
-impl Default for ModelOptions {
-    /// All threads of the machine, and the digest verified.
-    fn default() -> Self {
-        let backend = BackendOptions::default();
-        let speculation = Speculation::default();
-        Self { threads: None, verify: true, exact: false, strict_fp16: false, packed: None, speculation, backend }
-    }
-}
-
-impl ModelOptions {
-    /// The number of threads to use.
-    fn thread_count(&self) -> usize {
-        self.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, |n| n.get())).clamp(1, MAX_THREADS)
-    }
-}
-
-/// More threads than this are not started.
-const MAX_THREADS: usize = 512;
 
 impl PackageRunner {
     /// Opens a converted folder or a package, plans its functions and packs its weights. A tokenizer is not needed.
@@ -112,58 +43,76 @@ impl PackageRunner {
     }
 
     pub(crate) fn open_at(location: &Location, options: &ModelOptions) -> Result<Self> {
-        let packages = location.parts.iter().map(|path| Package::open(path).map_err(|e| program(path, e)));
-        let packages = packages.collect::<Result<Vec<_>>>()?;
         let claimed = claimed(location)?;
-        thread::scope(|scope| {
-            let needed = claimed.is_none() || options.verify;
-            let digests = || {
-                let digests =
-                    location.parts.iter().zip(&packages).map(|(path, p)| p.digest().map_err(|e| program(path, e)));
-                digests.collect::<Result<Vec<_>>>()
+        let folder = options.packed.as_ref().map(PackedFolder::new);
+        let read = |digests: &[[u8; 32]]| -> Kept {
+            let kept = |digest| {
+                let file = PackedFile::new(folder.as_ref()?, digest);
+                let arena = Arc::new(file.read().unwrap_or_default());
+                Some((file, arena))
             };
-            let computed = needed.then(|| scope.spawn(digests));
+            digests.iter().map(kept).collect()
+        };
+        let opened = thread::scope(|scope| {
+            // While the program is decoded.
+            let reading = claimed.as_ref().map(|digests| scope.spawn(|| read(digests)));
+            let packages = location.parts.iter().map(|path| Package::open(path).map_err(|e| program(path, e)));
+            let mut packages = packages.collect::<Result<Vec<_>>>()?;
             let models = location.parts.iter().zip(&packages);
             let models = models.map(|(path, p)| anemone_mil::load_package(p).map_err(|e| program(path, e)));
             let models = models.collect::<Result<Vec<_>>>()?;
-            let joined = |digests: Digests<'_>| digests.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            let (digests, unchecked) = match (claimed, computed) {
-                (Some(claimed), computed) => (claimed, computed),
-                (None, Some(computed)) => (joined(computed)?, None),
+            packages.iter_mut().for_each(Package::drop_model);
+            packages.iter().for_each(Package::release_memory);
+            let packages = Arc::new(packages);
+            let checked = (claimed.is_none() || options.verify).then(|| {
+                let (packages, folder) = (Arc::clone(&packages), folder.as_ref());
+                let of = move |(package, path): (&Package, &PathBuf)| {
+                    Checked::new(package, folder).map_err(|e| program(path, e))
+                };
+                scope.spawn(move || packages.iter().zip(&location.parts).map(of).collect::<Result<Vec<_>>>())
+            });
+            let (digests, unchecked) = match (claimed.clone(), checked) {
+                (Some(claimed), checked) => (claimed, checked),
+                (None, Some(checked)) => {
+                    let checked = joined(checked)?;
+                    checked
+                        .iter()
+                        .zip(&*packages)
+                        .for_each(|(checked, package)| checked.keep(package, folder.as_ref()));
+                    (checked.iter().map(|checked| checked.digest).collect(), None)
+                }
                 (None, None) => unreachable!("the digest of a bare package is computed"),
             };
-            let folder = options.packed.as_ref().map(PackedFolder::new);
-            let mut kept = Vec::new();
+            let kept = reading.map_or_else(|| read(&digests), joined);
             let mut caches = Vec::new();
-            for ((path, package), digest) in location.parts.iter().zip(&packages).zip(&digests) {
-                let file = folder.as_ref().map(|folder| PackedFile::new(folder, digest));
-                let arena = Arc::new(file.as_ref().and_then(PackedFile::read).unwrap_or_default());
+            for ((path, package), kept) in location.parts.iter().zip(&*packages).zip(&kept) {
                 let files = package.weight_file_names().into_iter().map(|name| package.weight_file(name));
                 let files = files.collect::<Result<Vec<_>, _>>().map_err(|e| program(path, e))?;
-                caches.push(PackCache::new(Arc::clone(&arena), files));
-                kept.extend(file.map(|file| (file, arena)));
+                let arena = kept.as_ref().map_or_else(Arc::default, |(_, arena)| Arc::clone(arena));
+                caches.push(PackCache::new(arena, files));
             }
-            let parts = Parts { location, packages: &packages, models: &models, caches: &caches };
+            let parts = Parts { location, packages: packages.clone(), models: &models, caches: &caches };
             let runner = Self::plan(&parts, bundle::digest_of_parts(&digests), options);
             // What was changed may be why it cannot be planned.
-            let found = unchecked.map(joined).transpose()?;
-            let changed =
-                found.iter().flatten().zip(&digests).zip(&location.parts).find(|((found, told), _)| found != told);
-            if let Some(((found, expected), path)) = changed {
-                let (path, expected, found) = (path.clone(), hex(expected), hex(found));
-                return Err(Error::bundle(BundleError::Changed { path, expected, found }));
+            let found = unchecked.map(joined).transpose()?.unwrap_or_default();
+            for ((found, expected), path) in found.iter().zip(&digests).zip(&location.parts) {
+                if found.digest != *expected {
+                    let (path, expected, found) = (path.clone(), hex(expected), hex(&found.digest));
+                    return Err(Error::bundle(BundleError::Changed { path, expected, found }));
+                }
             }
             let runner = runner?;
-            let new: Vec<_> = kept.iter().filter(|(_, arena)| arena.is_new()).collect();
+            found.iter().zip(&*packages).for_each(|(found, package)| found.keep(package, folder.as_ref()));
+            let new: Vec<_> = kept.iter().flatten().filter(|(_, arena)| arena.is_new()).collect();
             new.iter().for_each(|(file, arena)| file.write(arena));
-            if let Some(folder) = folder.filter(|_| !new.is_empty()) {
-                folder.bound(&kept.iter().map(|(file, _)| file.path()).collect::<Vec<_>>());
+            if let Some(folder) = folder.as_ref().filter(|_| !new.is_empty()) {
+                folder.bound(&kept.iter().flatten().map(|(file, _)| file.path()).collect::<Vec<_>>());
             }
             // What was read to be packed and checked need not stay in memory.
             packages.iter().for_each(Package::release_memory);
             Ok(runner)
-        })
-        .inspect(|_| heap::give_back())
+        });
+        opened.inspect(|_| heap::give_back())
     }
 
     fn plan(parts: &Parts<'_>, owner: [u8; 32], options: &ModelOptions) -> Result<Self> {
@@ -174,18 +123,42 @@ impl PackageRunner {
         let last = location.parts.len() - 1;
         let families = Families::of(parts.models, parts.caches, &recognized.steps, (owner, options.exact), &pool)
             .unless(options.strict_fp16);
+        let planned = |part: usize, call: Call| -> Result<PlannedCall> {
+            let (path, function) = (location.parts[part].clone(), call.function.clone());
+            let strange = |problem| Error::Interface { path, function, problem };
+            let wide = families.wide(&call).or_else(|| parts.flexible(part, &call, owner, options, &pool, true));
+            match wide {
+                Some(planned) => Ok(planned),
+                None => parts.call(part, call, owner, options, &pool)?.map_err(strange),
+            }
+        };
+        let checking = || {
+            let tokens = options.speculation.tokens()?;
+            families.checking(tokens).or_else(|| parts.checking(&recognized.steps, tokens, owner, options, &pool))
+        };
+        // Each by itself, so several at a time; the widest takes the longest.
+        let calls = recognized.steps.iter().enumerate().rev();
+        let calls = calls.flat_map(|(width, step)| step.calls.iter().enumerate().map(move |(part, _)| (width, part)));
+        let jobs: Vec<_> = calls.map(Some).chain([None]).collect();
+        let mut done: BTreeMap<_, _> = jobs
+            .iter()
+            .copied()
+            .zip(at_once(threads, jobs.len(), &|i| match jobs[i] {
+                Some((width, part)) => Planned::Call(planned(part, recognized.steps[width].calls[part].clone())),
+                None => Planned::Checking(checking()),
+            }))
+            .collect();
         let mut layouts: Vec<Arc<StateLayout>> = Vec::new();
         let mut steps: Vec<ReadyStep<PlannedCall>> = Vec::new();
-        for step in recognized.steps.clone() {
+        for (width, step) in recognized.steps.iter().enumerate() {
             let mut calls: Vec<PlannedCall> = Vec::new();
-            for (part, call) in step.calls.into_iter().enumerate() {
-                let (path, function) = (&location.parts[part], call.function.clone());
+            for (part, call) in step.calls.iter().enumerate() {
+                let (path, function) = (&location.parts[part], &call.function);
                 let strange = |problem| Error::Interface { path: path.clone(), function: function.clone(), problem };
-                let wide = || families.wide(&call).or_else(|| parts.flexible(part, &call, owner, options, &pool, true));
-                let planned = match wide() {
-                    Some(planned) => planned,
-                    None => parts.call(part, call, owner, options, &pool)?.map_err(strange)?,
+                let Some(Planned::Call(planned)) = done.remove(&Some((width, part))) else {
+                    unreachable!("every call was planned")
                 };
+                let planned = planned?;
                 match (calls.last().and_then(|before| before.hidden().1), planned.hidden().0) {
                     (Some(given), Some(taken)) if given != taken => {
                         let problem = format!("it takes {taken} numbers, and the part before gives {given}");
@@ -205,13 +178,14 @@ impl PackageRunner {
             }
             steps.push(ReadyStep { logits: calls.len() > last, calls });
         }
-        let checking = options.speculation.tokens().and_then(|tokens| {
-            families.checking(tokens).or_else(|| parts.checking(&recognized.steps, tokens, owner, options, &pool))
-        });
+        let checking = match done.remove(&None) {
+            Some(Planned::Checking(checking)) => checking,
+            _ => unreachable!("it was planned"),
+        };
         let first = steps.first().and_then(|step| step.calls.last()).expect("a signature has a call of one token");
         let (context, vocabulary) = (first.context(), first.vocabulary());
         let mut weight_bytes = 0;
-        for (path, package) in location.parts.iter().zip(parts.packages) {
+        for (path, package) in location.parts.iter().zip(&*parts.packages) {
             weight_bytes += package.weight_bytes().map_err(|e| program(path, e))?;
         }
         let (mut states, mut tensors, mut places) = (Vec::new(), Vec::new(), Vec::new());
@@ -252,6 +226,8 @@ impl PackageRunner {
             places,
             context,
             vocabulary,
+            packages: Arc::clone(&parts.packages),
+            rows_read: AtomicUsize::new(0),
             info,
         })
     }
@@ -260,7 +236,7 @@ impl PackageRunner {
 /// The packages of a model, opened.
 struct Parts<'a> {
     location: &'a Location,
-    packages: &'a [Package],
+    packages: Arc<Vec<Package>>,
     models: &'a [Model],
     caches: &'a [PackCache],
 }
@@ -365,7 +341,14 @@ pub(crate) fn name_in_parts(parts: usize, part: usize, name: &str) -> String {
     if parts == 1 { name.to_owned() } else { format!("part{:03}.{name}", part + 1) }
 }
 
-type Digests<'s> = ScopedJoinHandle<'s, Result<Vec<[u8; 32]>>>;
+/// A file of packed weights for each part, with what was in it; none where none are kept.
+type Kept = Vec<Option<(PackedFile, Arc<Arena>)>>;
+
+/// What was planned.
+enum Planned {
+    Call(Result<PlannedCall>),
+    Checking(Option<PlannedCall>),
+}
 
 pub(crate) fn program(path: &Path, source: impl Into<MilError>) -> Error {
     Error::Program { path: path.to_owned(), source: Box::new(source.into()) }

@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 
 use crate::packed::PackedFolder;
 
-const MAGIC: &[u8; 16] = b"anemone packed 1";
+const MAGIC: &[u8; 16] = b"anemone packed 2";
 const HEADER: usize = 16 + 32 + 8 + 8 + 8;
 const ENTRY: usize = 7 * 8;
 /// The most buffers that a file may have.

@@ -47,16 +47,23 @@ impl Pieces {
             }
             None => (Decoding::Whole, false),
         };
-        let vocabulary = tokenizer.get_vocab(true);
-        let length = vocabulary.values().max().map_or(0, |&id| id as usize + 1);
-        if length > limit as usize {
-            return Err(problem(format!("its largest token id is {}; ids must be below {limit}", length - 1)));
-        }
         let added = tokenizer.get_added_vocabulary();
+        let token = |id| added.simple_id_to_token(id).or_else(|| tokenizer.id_to_token(id));
+        let count = tokenizer.get_vocab_size(true);
+        let whole = u32::try_from(count).ok().filter(|&count| count <= limit);
+        let mut tokens: Vec<Option<String>> = whole.map_or_else(Vec::new, |count| (0..count).map(token).collect());
+        // As many ids as tokens, all from 0 on: there are no others. Else the largest must be looked for, in a copy of it all.
+        if whole.is_none() || tokens.iter().any(Option::is_none) {
+            let length = tokenizer.get_vocab(true).values().max().map_or(0, |&id| id as usize + 1);
+            if length > limit as usize {
+                return Err(problem(format!("its largest token id is {}; ids must be below {limit}", length - 1)));
+            }
+            tokens = (0..length as u32).map(token).collect();
+        }
+        let length = tokens.len();
         let mut pieces =
             Self { decoding, bytes: Vec::new(), ends: Vec::with_capacity(length), flags: Vec::with_capacity(length) };
-        for id in 0..length as u32 {
-            let token = added.simple_id_to_token(id).or_else(|| tokenizer.id_to_token(id));
+        for token in tokens {
             let flags = match &token {
                 Some(token) => {
                     let special = if added.is_special_token(token) { SPECIAL } else { 0 };

@@ -51,8 +51,8 @@ fn replace(graph: &mut Graph, i: usize, fused: &dyn Fused, args: Vec<(usize, Arg
 fn constant(graph: &mut Graph, c: &anemone_mil::Const) -> ValueId {
     let t = c.tensor().and_then(|t| t.to_tensor().ok()).expect("fused operations have constants of numbers");
     let id = ValueId(u32::try_from(graph.values.len()).expect("fewer than 2^32 values"));
-    let kind = ValueKind::Known(Arc::new(t.clone()), None);
-    graph.values.push(GraphValue { name: format!("constant {}", id.0), ty: t.ty, kind });
+    let ty = t.ty.clone();
+    graph.values.push(GraphValue { name: format!("constant {}", id.0), ty, kind: ValueKind::Known(t.into()) });
     id
 }
 
@@ -100,7 +100,8 @@ impl Look for Index<'_> {
     }
 
     fn constant(&self, value: ValueId) -> Option<Vec<f32>> {
-        let ValueKind::Known(t, _) = &self.graph.value(value).kind else { return None };
+        let ValueKind::Known(known) = &self.graph.value(value).kind else { return None };
+        let t = known.tensor();
         Some(match t.data.view(t.data.len()) {
             Data::F32(v) => v.to_vec(),
             Data::I32(v) => v.iter().map(|&n| n as f32).collect(),

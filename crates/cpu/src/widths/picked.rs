@@ -7,6 +7,7 @@ use anemone_mil::types::{Class, StaticType};
 use anemone_mil::{Argument, Buffer, Function, Tensor, ValueId};
 
 use super::{Change, Place};
+use crate::variant::Variant;
 
 /// A run of operations with one result.
 pub(super) struct Picked<'f> {
@@ -70,16 +71,17 @@ impl<'f> Picked<'f> {
     }
 
     /// Whether, of rows of which each is its own number, it gives the last alone; the function being at so many tokens.
-    pub(super) fn is_last(&self, function: &Function, width: usize) -> bool {
+    pub(super) fn is_last(&self, function: &Variant<'_>, width: usize) -> bool {
         self.pick(function).is_some_and(|picked| {
             picked.as_f32().is_some_and(|v| !v.is_empty() && v.iter().all(|&x| x == (width - 1) as f32))
         })
     }
 
-    fn pick(&self, function: &Function) -> Option<Tensor> {
-        let constants = function.constants();
+    fn pick(&self, variant: &Variant<'_>) -> Option<Tensor> {
+        let function = variant.function;
+        let constants = variant.by_value();
         let mut values: HashMap<ValueId, Tensor> = HashMap::new();
-        values.insert(self.rows, numbered(&function.value(self.rows).ty.tensor()?.to_static()?, self.axis)?);
+        values.insert(self.rows, numbered(&variant.ty(self.rows).tensor()?.to_static()?, self.axis)?);
         for &op in self.ops {
             let operation = &function.body.ops[op];
             let known = operation.op()?;
@@ -87,7 +89,7 @@ impl<'f> Picked<'f> {
                 for arg in args {
                     let Argument::Value(id) = arg else { continue };
                     if constants[id.index()].is_none() && !values.contains_key(id) {
-                        values.insert(*id, counting(&function.value(*id).ty.tensor()?.to_static()?)?);
+                        values.insert(*id, counting(&variant.ty(*id).tensor()?.to_static()?)?);
                     }
                 }
             }
@@ -107,7 +109,7 @@ impl<'f> Picked<'f> {
             bound.check(known).ok()?;
             let results = apply(known, &bound).ok()?;
             for (&id, result) in operation.outputs.iter().zip(results) {
-                let declared = function.value(id).ty.tensor()?;
+                let declared = variant.ty(id).tensor()?;
                 declared.admits(&result.ty).then_some(())?;
                 values.insert(id, result);
             }

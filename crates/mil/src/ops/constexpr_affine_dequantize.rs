@@ -62,7 +62,7 @@ impl Op for ConstexprAffineDequantize {
         }
         let each = |v: Vec<f32>| if v.len() == 1 { vec![v[0]; count] } else { v };
         let dtype = x.ty_at(AFFINE.scale, 0).0;
-        let scaled = compressed::Scaled::new(dtype, data, &blocks, each(scale), Some(each(zero)))?;
+        let scaled = compressed::Scaled::new(dtype, data, &blocks, each(scale).into(), Some(each(zero).into()))?;
         Some(Packed::Compressed(Arc::new(scaled)))
     }
 

@@ -66,13 +66,13 @@ impl Op for ConstexprBlockwiseShiftScale {
     }
 
     fn compressed(&self, x: &dyn LowerOperands) -> Option<Packed> {
-        let offset = if x.count(OFFSET) > 0 { Some(compressed::values(x, OFFSET)?) } else { None };
+        let offset = if x.count(OFFSET) > 0 { Some(compressed::numbers(x, OFFSET)?) } else { None };
         let (dtype, blocks) = x.ty_at(SCALE, 0);
         let scaled = compressed::Scaled::new(
             dtype,
             compressed::stored(x, DATA)?,
             blocks,
-            compressed::values(x, SCALE)?,
+            compressed::numbers(x, SCALE)?,
             offset,
         )?;
         Some(Packed::Compressed(Arc::new(scaled)))

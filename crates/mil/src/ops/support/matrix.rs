@@ -10,6 +10,7 @@ use anemone_kernels::linear::{
 };
 
 use crate::lower::PackCache;
+use crate::numbers::Numbers;
 use crate::packed::{Form, Packed};
 use crate::types::DType;
 
@@ -18,18 +19,24 @@ fn is_half(v: f32) -> bool {
     half::f16::from_f32(v).to_f32() == v || v.is_nan()
 }
 
-/// A digest of all that a packed matrix depends on besides the stored integers or floats.
-fn digest(packed: &Packed) -> u64 {
+/// A digest of all that a packed matrix depends on besides the stored integers or floats. What lies in a file of the package is
+/// known by its place there, and not read.
+fn digest(packed: &Packed, cache: &PackCache) -> u64 {
     let mut h = DefaultHasher::new();
     (packed.ty().dtype, &packed.ty().shape).hash(&mut h);
     // There may be millions of scales: a multiplication for each.
     let mix = |h: u64, v: &f32| (h.rotate_left(5) ^ u64::from(v.to_bits())).wrapping_mul(0x517c_c1b7_2722_0a95);
     let floats = |v: &[f32]| v.iter().fold(v.len() as u64, mix);
+    let numbers = |v: &Numbers| {
+        let place = v.stored().and_then(|t| Some((t.ty.dtype, cache.place(&t.bytes)?)));
+        let read = if place.is_none() { floats(&v.to_vec()) } else { 0 };
+        (v.len(), place, read)
+    };
     match packed {
         Packed::Plain(_) => {}
         Packed::Compressed(c) => match c.form() {
             Form::Scaled { data, blocks, scale, offset } => {
-                (data.ty.dtype, blocks, floats(scale), offset.map(floats)).hash(&mut h);
+                (data.ty.dtype, blocks, numbers(scale), offset.map(numbers)).hash(&mut h);
             }
             Form::Palette { indices, groups, tables } => {
                 (indices.ty.dtype, groups, floats(tables)).hash(&mut h);
@@ -55,7 +62,7 @@ pub(super) fn kept<T: std::any::Any + Send + Sync>(
             Form::Other => return Arc::new(make()),
         },
     };
-    cache.get(source, digest(packed).rotate_left(2) ^ rest, make)
+    cache.get(source, digest(packed, cache).rotate_left(2) ^ rest, make)
 }
 
 /// A matrix (rows, columns) packed for the kernels.
@@ -84,7 +91,7 @@ impl Matrix {
             return None;
         }
         match packed {
-            Packed::Plain(t) => Some(cache.get(&t.bytes, digest(packed), || Self::dense(packed, rows, k))),
+            Packed::Plain(t) => Some(cache.get(&t.bytes, digest(packed, cache), || Self::dense(packed, rows, k))),
             Packed::Compressed(c) => {
                 let source = match c.form() {
                     Form::Scaled { data, .. } => data,
@@ -92,7 +99,7 @@ impl Matrix {
                     Form::Other => return Some(Arc::new(Self::dense(packed, rows, k))),
                 };
                 let make = || Self::integer(c.form(), rows, k).unwrap_or_else(|| Self::dense(packed, rows, k));
-                Some(cache.get(&source.bytes, digest(packed), make))
+                Some(cache.get(&source.bytes, digest(packed, cache), make))
             }
         }
     }
@@ -119,7 +126,7 @@ impl Matrix {
             },
         };
         // Not what the same constant gives as it is.
-        Some(cache.get(source, !digest(packed), make))
+        Some(cache.get(source, !digest(packed, cache), make))
     }
 
     /// Packs a constant of rank 2 or more in floats, all axes but the first as one, or takes it from the cache.
@@ -139,11 +146,21 @@ impl Matrix {
             },
         };
         // Not what the same constant gives as it is, nor turned.
-        Some(cache.get(source, digest(packed).rotate_left(1), || Self::dense(packed, rows, k)))
+        Some(cache.get(source, digest(packed, cache).rotate_left(1), || Self::dense(packed, rows, k)))
     }
 
     /// In the floating type that holds every element.
     fn dense(packed: &Packed, rows: usize, k: usize) -> Self {
+        if let Packed::Plain(t) = packed
+            && t.ty.dtype == DType::F16
+            && t.deferred.is_none()
+        {
+            let bytes = Buffer::filled(LinearF16::packed_len(rows, k), |into| {
+                let halves: Vec<u16> = t.bytes.as_chunks().0.iter().map(|b| u16::from_le_bytes(*b)).collect();
+                LinearF16::pack(rows, k, &halves, into);
+            });
+            return Self { bytes, kind: Kind::F16(rows, k), isa: Isa::detect() };
+        }
         let mut values = vec![0.0; rows * k];
         packed.decode(0..rows * k, &mut values);
         Self::floats(values, packed.ty().dtype, rows, k)
@@ -166,17 +183,18 @@ impl Matrix {
         match form {
             Form::Scaled { data, blocks, scale, offset } => {
                 let [row_blocks, column_blocks, ..] = *blocks else { return None };
-                let offset = offset.filter(|o| o.iter().any(|&z| z != 0.0));
+                let offset = offset.map(Numbers::to_vec).filter(|o| o.iter().any(|&z| z != 0.0));
                 // Offsets are kept as half floats, of integers that are moved up until they have no sign.
                 let up = match data.ty.dtype {
                     DType::I8 => 128.0,
                     DType::I4 => 8.0,
                     _ => 0.0,
                 };
-                if offset.is_some_and(|o| o.iter().any(|&z| !is_half(z + up) || z + up - up != z)) {
+                if offset.as_ref().is_some_and(|o| o.iter().any(|&z| !is_half(z + up) || z + up - up != z)) {
                     return None;
                 }
-                let halves = scale.iter().all(|&s| is_half(s));
+                let stored_as_halves = scale.stored().is_some_and(|t| t.ty.dtype == DType::F16);
+                let halves = stored_as_halves || scale.to_vec().iter().all(|&s| is_half(s));
                 let shape = BlockShape {
                     rows,
                     k,
@@ -192,15 +210,22 @@ impl Matrix {
                     let per = rows / row_blocks;
                     (0..rows).flat_map(|r| v[r / per * column_blocks..][..column_blocks].iter().copied()).collect()
                 };
-                let (scale, offset) = (each_row(scale), offset.map(each_row));
+                // Not read where the cache has the packed matrix already.
+                let rows = || (each_row(&scale.to_vec()), offset.as_ref().map(|o| each_row(o)));
                 let signed = matches!(data.ty.dtype, DType::I8 | DType::I4);
                 match data.ty.dtype {
                     DType::I8 | DType::U8 => {
-                        let bytes = LinearQ8::packed(shape, signed, &data.bytes, &scale, offset.as_deref());
+                        let bytes = Buffer::filled(LinearQ8::packed_len(shape), |into| {
+                            let (scale, offset) = rows();
+                            LinearQ8::pack(shape, signed, &data.bytes, &scale, offset.as_deref(), into);
+                        });
                         Some(Self { bytes, kind: Kind::Q8(shape, signed), isa })
                     }
                     DType::I4 | DType::U4 => {
-                        let bytes = LinearQ4::packed(shape, signed, &data.bytes, &scale, offset.as_deref());
+                        let bytes = Buffer::filled(LinearQ4::packed_len(shape), |into| {
+                            let (scale, offset) = rows();
+                            LinearQ4::pack(shape, signed, &data.bytes, &scale, offset.as_deref(), into);
+                        });
                         Some(Self { bytes, kind: Kind::Q4(shape, signed), isa })
                     }
                     _ => None,
