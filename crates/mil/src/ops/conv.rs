@@ -80,10 +80,10 @@ impl Op for Conv {
         // weights are multiplied as the integers that they are.
         let tokens = x.ty_at(LAYOUT.x, 0).1.iter().skip(2).filter(|&&n| n > 1).count() < 2;
         let compressed = matches!(x.packed_at(LAYOUT.weight, 0), Some(Packed::Compressed(_)));
-        if tokens || compressed && !x.exact() {
-            if let Some(kernel) = Pointwise::new(x, LAYOUT) {
-                return Some(Box::new(kernel));
-            }
+        if (tokens || compressed && !x.exact())
+            && let Some(kernel) = Pointwise::new(x, LAYOUT)
+        {
+            return Some(Box::new(kernel));
         }
         match Planes::new(x, LAYOUT) {
             Some(kernel) => Some(Box::new(kernel)),
