@@ -9,6 +9,9 @@ use crate::reduce::max_lanes;
 /// How many positions of keys are turned at a time.
 pub(super) const TURNED: usize = 64;
 
+/// How many positions ahead keys and values are asked for.
+const AHEAD: usize = 32;
+
 /// Where a block keeps what it needs in between.
 pub(super) struct Area<'a> {
     /// `[dim][TURNED / 16][16]`: keys, turned.
@@ -71,17 +74,17 @@ impl<E: Element> Kernel for Block<'_, E> {
 
 impl<E: Element> Block<'_, E> {
     /// The scores of all `T` rows, for keys `start..end` in halves: turned as such, sixteen coordinates of twice sixteen positions
-    /// at a time, and used at once. What is left of a vector is anything.
+    /// at a time, and used at once. What is left of a vector is anything. Keys without gaps are asked for ahead.
     #[inline(always)]
     fn score_few<S: Lanes, const T: usize>(&mut self, s: S, keys: Rows<'_, u16>, start: usize, end: usize) {
         let dim = self.group.dim;
-        let ahead = TURNED * keys.stride * size_of::<u16>();
         let mut queries: [&[f32]; T] = [&[]; T];
         for (t, query) in queries.iter_mut().enumerate() {
             *query = self.group.query(t);
         }
         let mut turned = [[[0; 16]; 16]; 2];
         for at in (start..end).step_by(32) {
+            let ahead = (at + AHEAD) * keys.stride * size_of::<u16>();
             let mut sums = [[s.splat(0.0); 2]; T];
             for d in (0..dim).step_by(16) {
                 for (v, turned) in turned.iter_mut().enumerate() {
@@ -91,13 +94,12 @@ impl<E: Element> Block<'_, E> {
                         *line = keys.data[position * keys.stride + d..]
                             .first_chunk()
                             .expect("a key is in bounds, as checked");
-                        if d == 0 {
-                            (0..2 * dim).step_by(64).for_each(|byte| s.prefetch(*line, ahead + byte));
-                        }
                     }
                     s.transpose_f16(lines, turned);
                 }
                 for i in 0..16 {
+                    // As many lines as coordinates: one each, so that memory never waits for arithmetic, nor that for memory.
+                    s.prefetch(keys.data, ahead + 64 * (d + i));
                     let keys = [s.load_f16(&turned[0][i]), s.load_f16(&turned[1][i])];
                     for t in 0..T {
                         let q = s.splat(queries[t][d + i]);
@@ -150,7 +152,7 @@ impl<E: Element> Block<'_, E> {
                 }
             }
             Keys::Rows(keys) => {
-                let ahead = TURNED * keys.stride * size_of::<E>();
+                let ahead = AHEAD * keys.stride * size_of::<E>();
                 for v in 0..(end - at).div_ceil(16) {
                     let group = &keys.data[(at + 16 * v) * keys.stride..];
                     let last = (end - at - 16 * v).min(16) - 1;
@@ -256,7 +258,7 @@ impl<E: Element> Block<'_, E> {
             *weights = &self.area.scores[row + t][..last - start];
         }
         let rows = values.data[start * values.stride..].chunks(values.stride.max(dim));
-        let ahead = TURNED * values.stride * size_of::<E>();
+        let ahead = AHEAD * values.stride * size_of::<E>();
         let mut d = 0;
         while dim - d >= 16 * C {
             let mut sums = [[s.splat(0.0); C]; T];
