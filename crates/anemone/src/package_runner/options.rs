@@ -27,7 +27,7 @@ pub struct ModelOptions {
     pub strict_fp16: bool,
     /// A folder to keep packed weights in, about as large as the package's own: a second start reads them instead of packing
     /// them again. Files are known by the package's digest and the processor's instruction set; what is stale or damaged is
-    /// made anew, and what was used least recently is removed beyond [`PackedFolder::MOST_BYTES`]. None are kept without a
+    /// made anew, and what was used least recently is removed beyond [`crate::PackedFolder::MOST_BYTES`]. None are kept without a
     /// folder.
     pub packed: Option<PathBuf>,
     /// Whether what comes is guessed from what was said before, and several guesses are checked in one call. Answers are the

@@ -59,14 +59,9 @@ fn by_depth(bench: &Bench, quant: &str, models: &Models, threads: usize, drawn: 
         1e3 * tokens / median(&speeds.collect::<Vec<_>>())
     };
     // Single tokens are read on for a while: the middle of them counts.
-    let kinds: [(_, fn(usize) -> Cell, _, _); 2] = [
-        ("a decoded token", Cell::decode, 1.0, super::super::cell::GENERATED / 2),
-        ("a call of 64 tokens", |depth| Cell::prefill(CALL, depth), CALL as f64, CALL / 2),
-    ];
-    let curves = kinds.map(|(name, cell, tokens, middle)| {
-        let at = |depth: usize| ((depth + middle) as f64, time(&cell(depth), tokens));
-        (name, DEPTHS.map(at), tokens)
-    });
+    let decoded = DEPTHS.map(|d| ((d + super::super::cell::GENERATED / 2) as f64, time(&Cell::decode(d), 1.0)));
+    let calls = DEPTHS.map(|d| ((d + CALL / 2) as f64, time(&Cell::prefill(CALL, d), CALL as f64)));
+    let curves = [("a decoded token", decoded, 1.0), ("a call of 64 tokens", calls, CALL as f64)];
     if drawn {
         let folder = bench.options.output.parent().unwrap_or(Path::new("."));
         let title = format!("Time of a token by tokens of history: SmolLM2-135M, {quant}, {threads} threads");
