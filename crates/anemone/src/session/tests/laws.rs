@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use anemone_kernels::Isa;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -364,5 +365,8 @@ fn random_scripts_on_smollm2_end_as_fresh_sessions() {
     let options = anemone_convert::Options { context: Some(512), prefill: Some(32), ..Default::default() };
     let conversion = anemone_convert::Conversion::new(&source, &options).unwrap();
     conversion.run(&model, &anemone_convert::Watch::default()).unwrap();
-    hold(&open(&model), 6, 4..9, TOLERANCE);
+    // With tiles, tokens read in a wide call are computed otherwise than those read in narrow ones. That is less than the half
+    // floats of the cache round, but some of these then round the other way: some steps of the half floats that logits are.
+    let tiles = matches!(Isa::detect(), Isa::Amx(_));
+    hold(&open(&model), 6, 4..9, if tiles { 8.0 * TOLERANCE } else { TOLERANCE });
 }
