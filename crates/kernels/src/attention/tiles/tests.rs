@@ -1,4 +1,4 @@
-use super::super::tests::{halves, reference, same, values};
+use super::super::tests::{for_each_mask, halves, reference, same, values};
 use super::super::{Group, Keys, Mask, Queries, Rows};
 use super::*;
 use half::f16;
@@ -18,13 +18,9 @@ fn run(amx: Amx, group: &Group<'_, u16>) -> Vec<f32> {
     out
 }
 
-fn amx() -> Option<Amx> {
-    Amx::detect()
-}
-
 #[test]
 fn agrees_with_the_formula() {
-    let Some(amx) = amx() else { return };
+    let Some(amx) = Amx::detect() else { return };
     for (heads, width, dim, len) in [
         (3, 17, 64, 300),
         (1, 33, 40, 257),
@@ -34,40 +30,18 @@ fn agrees_with_the_formula() {
         (4, 18, 128, 40),
         (1, 5, 1, 31),
     ] {
-        let stride = dim + 3;
-        let queries = values(1, heads * width * dim);
-        let (keys, vals) = (halves(&values(2, len * stride)), halves(&values(3, len * stride)));
-        let wide = |v: &[u16]| v.iter().map(|&v| f16::from_bits(v).to_f32()).collect::<Vec<f32>>();
-        let (wide_keys, wide_vals) = (wide(&keys), wide(&vals));
-        let mut additive = values(4, width * (len + 1));
-        additive.iter_mut().step_by(5).for_each(|v| *v = f32::NEG_INFINITY);
-        additive.iter_mut().step_by(len + 1).for_each(|v| *v = 0.0);
-        let last: Vec<i32> = (0..width).map(|t| if t % 3 == 1 { -1 } else { (len / (t + 1)) as i32 }).collect();
-        for mask in [
-            Mask::Full,
-            Mask::Causal { first: len.saturating_sub(width) },
-            Mask::Causal { first: 0 },
-            Mask::UpTo { last: &last },
-            Mask::Additive { values: &additive, stride: len + 1 },
-        ] {
-            let queries = Queries { data: &queries, head_stride: dim, token_stride: heads * dim };
-            let scale = 1.0 / (dim as f32).sqrt();
-            let values = Rows { data: &wide_vals[..], stride };
-            let keys_wide = Keys::Rows(Rows { data: &wide_keys[..], stride });
-            let want = reference(&Group { heads, width, dim, scale, queries, keys: keys_wide, values, len, mask });
-            let (keys, values) = (Keys::Rows(Rows { data: &keys[..], stride }), Rows { data: &vals[..], stride });
-            let got = run(amx, &Group { heads, width, dim, scale, queries, keys, values, len, mask });
-            for (i, (got, want)) in got.iter().zip(&want).enumerate() {
+        for_each_mask([heads, width, dim, len], &mut |wide, half| {
+            for (i, (got, want)) in run(amx, half).iter().zip(&reference(wide)).enumerate() {
                 let off = (f64::from(*got) - want).abs();
-                assert!(off < 1e-4, "{heads} {width} {dim} {len} {mask:?} [{i}]: {got} {want}");
+                assert!(off < 1e-4, "{heads} {width} {dim} {len} {:?} [{i}]: {got} {want}", half.mask);
             }
-        }
+        });
     }
 }
 
 #[test]
 fn the_bits_of_a_token_do_not_depend_on_the_others() {
-    let Some(amx) = amx() else { return };
+    let Some(amx) = Amx::detect() else { return };
     let (heads, width, dim, first) = (3, 70, 64, 451);
     let len = first + width;
     let queries = values(1, heads * width * dim);
@@ -95,7 +69,7 @@ fn the_bits_of_a_token_do_not_depend_on_the_others() {
 
 #[test]
 fn hostile_rows_stay_by_themselves() {
-    let Some(amx) = amx() else { return };
+    let Some(amx) = Amx::detect() else { return };
     let (width, dim, len) = (20, 64, 600);
     let mut queries = values(1, width * dim);
     queries[dim] = f32::NAN;
