@@ -5,6 +5,7 @@ use crate::case::Case;
 use crate::lower::{Context, Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
 use crate::ops::support::examples::{floats, shaped, unary};
+use crate::ops::support::spread::PIECE;
 use crate::ops::support::{channels, elementwise};
 use crate::types::Opset;
 
@@ -88,9 +89,6 @@ impl Op for BatchNorm {
         ]
     }
 }
-
-/// Elements of a piece of work, about.
-const PIECE: usize = 1 << 12;
 
 /// The same, plane by plane, on all threads.
 #[derive(Debug)]

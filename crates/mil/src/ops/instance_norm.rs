@@ -10,6 +10,7 @@ use crate::case::Case;
 use crate::lower::{Context, Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
 use crate::ops::support::examples::{floats, shaped, unary};
+use crate::ops::support::spread::PIECE;
 use crate::ops::support::{channels, elementwise, lanes};
 use crate::types::Opset;
 
@@ -92,9 +93,6 @@ impl Op for InstanceNorm {
         ]
     }
 }
-
-/// Elements of a piece of work, about.
-const PIECE: usize = 1 << 12;
 
 #[derive(Debug)]
 struct Lowered {

@@ -9,6 +9,7 @@ use crate::case::Case;
 use crate::lower::{Context, Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
 use crate::ops::support::examples::{floats, shaped, unary};
+use crate::ops::support::spread::PIECE;
 use crate::ops::support::{channels, elementwise, lanes};
 use crate::tensor::Tensor;
 use crate::types::{DType, Opset, Shape};
@@ -138,9 +139,6 @@ fn width(x: &dyn Operands) -> Result<Option<usize>, OpError> {
     let first = axes.iter().position(|&along| along).unwrap_or(shape.len());
     Ok(axes[first..].iter().all(|&along| along).then(|| shape[first..].iter().product()))
 }
-
-/// Elements of a piece of work, about.
-const PIECE: usize = 1 << 12;
 
 /// The norm of rows.
 #[derive(Debug)]

@@ -8,6 +8,7 @@ use crate::case::Case;
 use crate::lower::{Context, Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
 use crate::ops::support::examples::{floats, shaped, unary};
+use crate::ops::support::spread::PIECE;
 use crate::ops::support::{dims, elementwise, lanes};
 use crate::types::Opset;
 
@@ -66,8 +67,6 @@ impl Op for Softmax {
     }
 }
 
-/// Elements of a piece of work, about.
-const PIECE: usize = 1 << 12;
 /// Lanes that lie beside each other, and are computed together.
 const BESIDE: usize = 64;
 

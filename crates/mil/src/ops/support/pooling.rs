@@ -9,6 +9,7 @@ use super::elementwise::expect_float;
 use super::windows::{Axes, Axis, Params, extents};
 use crate::lower::{Context, Kernel, LowerOperands};
 use crate::op::{OpError, Operands, Out, Param, Results};
+use crate::ops::support::spread::PIECE;
 use crate::types::Shape;
 
 const X: usize = 0;
@@ -91,9 +92,6 @@ pub fn eval(
     }
     Ok(())
 }
-
-/// Elements of a piece of work, about.
-const PIECE: usize = 1 << 12;
 
 /// The kernel of [`eval`] with the same functions: row by row instead of window by window, on all threads. Elements of a window
 /// are folded in the same order.

@@ -11,7 +11,7 @@ use crate::op::{OpError, Operands, Out};
 use crate::types::Class;
 
 /// Elements of a piece of work: as many as the first cache holds of all operands.
-const PIECE: usize = 1 << 12;
+pub(crate) const PIECE: usize = 1 << 12;
 
 /// Whether the first `n` parameters are floating.
 fn floats(x: &dyn LowerOperands, n: usize) -> bool {
