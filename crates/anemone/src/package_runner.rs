@@ -1,6 +1,7 @@
 //! A package as a runner, or several that are the parts of one model: plans for each width over one set of weights, and
 //! states that they write in place.
 
+mod assemble;
 mod at_once;
 mod call;
 pub(crate) mod columns;
@@ -10,6 +11,9 @@ mod last_row;
 mod open;
 mod options;
 mod packed_file;
+mod plans_file;
+mod reopen;
+mod settling;
 mod widths;
 
 use std::ops::Range;
@@ -28,6 +32,7 @@ pub(crate) use open::{claimed, name_in_parts, program, usable};
 use crate::step::{ReadyCall, ReadyStep, in_steps};
 use crate::{CacheLayout, CacheTensor, Runner, RunnerError};
 use call::{Feeding, PlannedCall};
+use settling::Settling;
 
 /// A package that is ready to run on this machine's processor.
 ///
@@ -63,6 +68,8 @@ pub struct PackageRunner {
     packages: Arc<Vec<Package>>,
     /// Tokens fed since pages of those were given back.
     rows_read: AtomicUsize,
+    /// Packed weights that are used where a file of them is mapped, until the first call is over.
+    settling: Settling,
     info: RunnerInfo,
 }
 
@@ -198,8 +205,10 @@ impl Runner for PackageRunner {
             for (call, state) in step.calls_for(last).zip(&mut state.parts) {
                 call.run(state, &mut feeding).map_err(|source| FeedError::Run { place: call.place(), source })?;
             }
-            Ok(())
-        })
+            Ok::<_, RunnerError>(())
+        })?;
+        self.settling.begin();
+        Ok(())
     }
 
     fn each(&self) -> usize {

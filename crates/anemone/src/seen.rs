@@ -44,6 +44,11 @@ impl Checked {
         }
     }
 
+    /// The digest of a package that nobody has written to since it was read before.
+    pub(crate) fn known(package: &Package, folder: &PackedFolder) -> Option<[u8; 32]> {
+        Stamp::of(package)?.digest(folder)
+    }
+
     pub(crate) fn keep(&self, package: &Package, folder: Option<&PackedFolder>) {
         if let (Some(stamp), Some(folder)) = (&self.new, folder) {
             stamp.keep(package, &self.digest, folder);

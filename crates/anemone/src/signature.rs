@@ -19,6 +19,7 @@ use anemone_mil::Function;
 use anemone_mil::model::Model;
 use anemone_mil::op::Effect;
 use anemone_mil::program::Arg;
+use serde::{Deserialize, Serialize};
 
 pub use chain::{ChainCall, ChainStep, chain};
 
@@ -40,7 +41,7 @@ const SIGNATURES: &[&Signature] =
     &[&input_ids::SIGNATURE, &input_ids_io::SIGNATURE, &causal_mask::SIGNATURE, &token_position::SIGNATURE];
 
 /// What an input is fed with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Feed {
     /// (1, width): token ids, the last one repeated up to the width.
     Tokens,
@@ -59,7 +60,7 @@ pub(crate) enum Feed {
 }
 
 /// What a call gives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Gives {
     /// The logits of every token, or of the last one.
     Logits,
@@ -68,7 +69,7 @@ pub(crate) enum Gives {
 }
 
 /// A cache that is no state: the host keeps it, gives it to each call, and writes the new columns into it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HostCache {
     /// The input that it is given as, (…, context, head dim).
     pub(crate) input: String,
@@ -83,7 +84,7 @@ pub(crate) const MASKED: f32 = -1e4;
 ///
 /// It writes `width` columns of the states, so all of them must fit into the context. When there are fewer tokens, the
 /// columns behind them hold nothing that is ever read: the next call writes them anew.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Call {
     /// The function's name.
     pub(crate) function: String,
@@ -104,9 +105,27 @@ pub(crate) struct Call {
     /// The shape of each input.
     pub(crate) shapes: BTreeMap<String, Vec<usize>>,
     /// The extent that follows the position, if one does: that of past and new tokens together.
+    #[serde(with = "extent")]
     pub(crate) varying: Option<Varying>,
     /// The axes of the tokens, if the function takes any number of them from 2 up to the width.
+    #[serde(with = "extent")]
     pub(crate) tokens: Option<Varying>,
+}
+
+/// How an extent that varies is written.
+mod extent {
+    use anemone_cpu::Varying;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    type Written = Option<(Vec<(String, usize)>, usize, usize)>;
+
+    pub(super) fn serialize<S: Serializer>(extent: &Option<Varying>, to: S) -> Result<S::Ok, S::Error> {
+        extent.as_ref().map(|v| (&v.axes, v.low, v.high)).serialize(to)
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Option<Varying>, D::Error> {
+        Ok(Written::deserialize(from)?.map(|(axes, low, high)| Varying { axes, low, high }))
+    }
 }
 
 impl Call {
@@ -213,6 +232,11 @@ pub(crate) fn recognize(models: &[&Model]) -> Result<Recognized, Vec<Misfit>> {
         }
         _ => parts::recognize(models),
     }
+}
+
+/// The signature of a name.
+pub(crate) fn named(name: &str) -> Option<&'static str> {
+    SIGNATURES.iter().map(|signature| signature.name).chain([parts::NAME]).find(|&known| known == name)
 }
 
 /// A state that a function declares and never writes, so that it remembers nothing.

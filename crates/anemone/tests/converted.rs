@@ -267,7 +267,8 @@ fn packed_weights_are_kept_and_a_second_start_gives_the_same_bits() {
             logits
         };
         let first = logits();
-        let files: Vec<_> = std::fs::read_dir(&packed).unwrap().map(|e| e.unwrap().path()).collect();
+        let files = std::fs::read_dir(&packed).unwrap().map(|e| e.unwrap().path());
+        let files: Vec<_> = files.filter(|path| !path.to_string_lossy().contains("-plans-")).collect();
         assert_eq!(files.len(), 1, "{scheme}");
         assert_eq!(first, logits(), "{scheme}, read");
         let whole = std::fs::read(&files[0]).unwrap();
@@ -275,6 +276,68 @@ fn packed_weights_are_kept_and_a_second_start_gives_the_same_bits() {
         assert_eq!(first, logits(), "{scheme}, packed anew");
         assert_eq!(std::fs::read(&files[0]).unwrap().len(), whole.len(), "{scheme}: it was written again");
     }
+}
+
+/// A third start reads no program; whatever was written to since makes it read one again, or refuse.
+#[test]
+#[cfg(target_os = "linux")]
+fn plans_are_kept_until_something_changes() {
+    let dest = tempfile::tempdir().unwrap();
+    convert_to("int8", PREFILL, &folder().join("tiny_article_hf"), dest.path());
+    let packed = dest.path().join("packed");
+    let kept = |kind: &str| {
+        let files = std::fs::read_dir(&packed).into_iter().flatten().map(|e| e.unwrap().path());
+        files.filter(|path| path.to_string_lossy().contains(kind)).collect::<Vec<_>>()
+    };
+    let open = |speculation| {
+        let options = ModelOptions { packed: Some(packed.clone()), speculation, ..options() };
+        let runner = PackageRunner::open(dest.path(), &options)?;
+        let mut state = anemone::Runner::new_state(&runner).unwrap();
+        let mut logits = vec![0.0; 256];
+        anemone::Runner::feed(&runner, &mut state, 0, &[1, 70, 71, 72, 73], &mut logits).unwrap();
+        anemone::Runner::feed(&runner, &mut state, 5, &[74], &mut logits).unwrap();
+        Ok::<_, Error>((logits.iter().map(|v| v.to_bits()).collect::<Vec<_>>(), runner.info().clone()))
+    };
+    let auto = anemone::Speculation::Auto;
+    let first = open(auto).unwrap();
+    // Files that were written a moment ago are not known by their times.
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while kept("-seen-").is_empty() {
+        assert!(std::time::Instant::now() < end, "they were left alone");
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        assert!(open(auto).unwrap() == first);
+    }
+    let [plans] = &kept("-plans-")[..] else { panic!("one file of plans") };
+    // Of a package whose program cannot be read the plans show that it was not.
+    let whole = std::fs::read(plans).unwrap();
+    assert!(open(auto).unwrap() == first, "from what is kept");
+    for at in [0, 20, 60, 100, whole.len() / 2, whole.len() - 1] {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        std::fs::write(plans, &bytes).unwrap();
+        assert!(open(auto).unwrap() == first, "flipped at {at}");
+        assert_eq!(std::fs::read(plans).unwrap(), whole, "written again");
+        std::fs::write(plans, &whole[..at]).unwrap();
+        assert!(open(auto).unwrap() == first, "cut at {at}");
+        assert_eq!(std::fs::read(plans).unwrap(), whole, "written again");
+    }
+    open(anemone::Speculation::Off).unwrap();
+    assert_eq!(kept("-plans-").len(), 2, "those of another way to open it");
+    for path in kept("-amx").into_iter().chain(kept("-avx")).chain(kept("-plain")) {
+        std::fs::remove_file(path).unwrap();
+    }
+    assert!(open(auto).unwrap() == first, "packed anew");
+
+    let model = dest.path().join("model.mlpackage/Data/com.apple.CoreML/model.mlmodel");
+    let mut bytes = std::fs::read(&model).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&model, &bytes).unwrap();
+    assert!(open(auto).is_err(), "the package was changed");
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&model, &bytes).unwrap();
+    assert!(open(auto).unwrap() == first, "and changed back");
+    std::fs::remove_file(&model).unwrap();
+    assert!(open(auto).is_err(), "the package is gone");
 }
 
 /// What a manifest says is held against its package: the field, what it says, what is there, and what to do are told.

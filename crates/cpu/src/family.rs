@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use anemone_mil::{Buffer, Tensor};
+use anemone_mil::{Buffer, Tensor, keep_fields};
 
 use crate::error::PlanError;
 use crate::schedule::{Schedule, Tables};
@@ -54,6 +54,12 @@ impl Line {
     }
 }
 
+keep_fields! {
+    Line { entry, index, base, slopes }
+    Ramp { entry, axis, step, extent, first }
+    Lines { origin, shapes, layouts, constants, ramps }
+}
+
 fn distance(point: Point, origin: Point) -> [i64; 2] {
     [0, 1].map(|i| point[i] as i64 - origin[i] as i64)
 }
@@ -62,6 +68,20 @@ impl Lines {
     /// Whether nothing varies.
     pub(crate) fn is_empty(&self) -> bool {
         self.shapes.is_empty() && self.layouts.is_empty() && self.constants.is_empty() && self.ramps.is_empty()
+    }
+
+    /// Whether every line leads to a number that the tables have.
+    pub(crate) fn fit(&self, tables: &Tables) -> bool {
+        let shapes = self.shapes.iter().all(|l| tables.shapes.get(l.entry).is_some_and(|shape| l.index < shape.len()));
+        let number = |layout: &anemone_mil::layout::Layout, index: usize| index <= 2 * layout.shape.len();
+        let layouts = self.layouts.iter().all(|l| tables.layouts.get(l.entry).is_some_and(|at| number(at, l.index)));
+        let ints = |entry: usize| match tables.constants.get(entry).map(|constant| &constant.data) {
+            Some(Buffer::I32(all)) => Some(all.len()),
+            _ => None,
+        };
+        let constants = self.constants.iter().all(|l| ints(l.entry).is_some_and(|count| l.index < count));
+        let along = |r: &Ramp| ints(r.entry).is_some() && r.axis < tables.constants[r.entry].ty.shape.len();
+        shapes && layouts && constants && self.ramps.iter().all(along)
     }
 
     /// Moves the tables to a point. Allocates nothing.

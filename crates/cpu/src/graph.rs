@@ -57,7 +57,7 @@ pub enum ValueKind {
 /// A small constant: computed, or as it is stored until somebody wants its elements.
 #[derive(Clone, Debug)]
 pub struct Known {
-    stored: Option<TensorConst>,
+    pub(crate) stored: Option<TensorConst>,
     tensor: OnceLock<Arc<Tensor>>,
 }
 

@@ -14,6 +14,7 @@ mod error;
 mod family;
 mod graph;
 mod instance;
+mod kept;
 mod lower;
 mod memory;
 mod pass;

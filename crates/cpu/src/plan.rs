@@ -1,7 +1,7 @@
 //! Plans: everything about running a function, decided beforehand.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anemone_mil::lower::{Kernel, Lasting, PackCache};
 use anemone_mil::op::{Op, Update};
@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use crate::error::PlanError;
 use crate::family::{Lines, Point, lines};
 use crate::graph::Graph;
+use crate::kept::Draft;
 use crate::lower::lower;
 use crate::memory::{Memory, lay_out};
 use crate::pass;
@@ -84,6 +85,8 @@ pub struct Plan {
     pub(crate) tokens: Option<Varying>,
     pub(crate) strict: bool,
     notes: Vec<Note>,
+    /// Its written form, until somebody takes it.
+    kept: Mutex<Option<Vec<u8>>>,
 }
 
 /// One step of a run, with what it runs.
@@ -183,6 +186,38 @@ impl Plan {
             lines.move_to(point, &mut schedule.tables);
             sizes.iter_mut().zip(self::sizes(&schedule)).for_each(|(a, b)| *a = b.max(*a));
         }
+        let draft = Draft {
+            graph,
+            schedule,
+            lines,
+            sizes,
+            states,
+            varying: options.varying.clone(),
+            tokens: options.tokens.clone(),
+            strict: options.strict,
+        };
+        let kept = cache.keeps_plans().then(|| draft.to_bytes(cache)).flatten();
+        Ok(Self { kept: Mutex::new(kept), ..Self::finish(draft, kernels)? })
+    }
+
+    /// A plan that an earlier process wrote ([`Plan::take_kept`]) of the same package, for the same kind of processor. `None` if
+    /// the bytes are none.
+    #[must_use]
+    pub fn from_kept(bytes: &[u8], cache: &PackCache) -> Option<Self> {
+        let draft = Draft::from_bytes(bytes, cache)?;
+        let kernels = lower(&draft.graph, cache);
+        Self::finish(draft, kernels).ok()
+    }
+
+    /// The plan as bytes, if its cache asked for them and all of it can be written; once.
+    #[must_use]
+    pub fn take_kept(&self) -> Option<Vec<u8>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// A plan of what was found out about a function, and its kernels.
+    fn finish(draft: Draft, kernels: Vec<Option<Arc<dyn Kernel>>>) -> Result<Self, PlanError> {
+        let Draft { graph, schedule, lines, sizes, states, varying, tokens, strict } = draft;
         let memory = lay_out(&schedule, &sizes);
         let total: usize = memory.slots.iter().map(|s| s.1).fold(0, usize::saturating_add);
         if total > MAX_TEMPORARY {
@@ -209,10 +244,11 @@ impl Plan {
             memory,
             scratch,
             room,
-            varying: options.varying.clone(),
-            tokens: options.tokens.clone(),
-            strict: options.strict,
+            varying,
+            tokens,
+            strict,
             notes: schedule.notes,
+            kept: Mutex::default(),
         })
     }
 

@@ -1,6 +1,8 @@
 //! Bytes that start on a cache line: what packed weights lie in.
 
 mod arena;
+#[cfg(all(target_os = "linux", not(miri)))]
+mod mapped;
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};

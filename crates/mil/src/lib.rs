@@ -13,6 +13,7 @@ pub mod encode;
 pub mod error;
 pub mod fused;
 pub mod interpret;
+pub mod kept;
 pub mod layout;
 pub mod load;
 pub mod lower;

@@ -120,6 +120,7 @@ pub struct PackCache {
     arena: Arc<Arena>,
     /// Whole files that constants lie in.
     files: Vec<Bytes>,
+    keeps_plans: bool,
 }
 
 /// Address and length of the stored bytes, what else the packed form depends on, and its type.
@@ -136,7 +137,7 @@ impl PackCache {
     /// order, have a key there: they are saved with it, and not packed again if it was restored with them.
     #[must_use]
     pub fn new(arena: Arc<Arena>, files: Vec<Bytes>) -> Self {
-        Self { entries: Mutex::default(), arena, files }
+        Self { entries: Mutex::default(), arena, files, keeps_plans: false }
     }
 
     /// Where stored bytes lie, if that is one of the files: which one, and the offset.
@@ -145,6 +146,26 @@ impl PackCache {
         let at = source.as_ptr().addr();
         let file = self.files.iter().position(|f| (f.as_ptr().addr()..f.as_ptr().addr() + f.len()).contains(&at))?;
         Some((file, at - self.files[file].as_ptr().addr()))
+    }
+
+    /// The bytes that lie at a place; `None` if the files have not so many there.
+    #[must_use]
+    pub fn at(&self, file: usize, offset: usize, len: usize) -> Option<Bytes> {
+        let all = self.files.get(file)?;
+        let end = offset.checked_add(len).filter(|&end| end <= all.len())?;
+        Some(all.slice(offset..end))
+    }
+
+    /// Whether plans over it carry their written form, to be kept.
+    #[must_use]
+    pub fn keeps_plans(&self) -> bool {
+        self.keeps_plans
+    }
+
+    /// The same, whose plans carry their written form if `keep`.
+    #[must_use]
+    pub fn keeping_plans(self, keep: bool) -> Self {
+        Self { keeps_plans: keep, ..self }
     }
 
     /// What a constant is known by from one process to the next.

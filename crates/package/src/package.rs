@@ -33,7 +33,8 @@ pub struct Package {
     manifest: Option<Manifest>,
     model: Model,
     unknown: UnknownFields,
-    model_bytes: Bytes,
+    /// The model file, as long as somebody may want its digest.
+    model_bytes: Mutex<Option<Bytes>>,
     model_metadata: Metadata,
     weight_files: OnceLock<BTreeSet<String>>,
     maps: Mutex<BTreeMap<String, Mapped>>,
@@ -44,17 +45,48 @@ impl Package {
     /// Opens a `.mlpackage` folder or a bare `.mlmodel` file. The model must be an ML Program of specification version
     /// 6 to 10.
     pub fn open(path: &Path) -> Result<Self, PackageError> {
+        Self::open_with(path, &Self::with_model)
+    }
+
+    /// As [`Package::open`], for those who know already what the model says: it is not read, and [`Package::model`] is empty.
+    /// `weight_files` are the names of the weight files that it refers to.
+    ///
+    /// # Errors
+    /// If the files are not there, or it is no package.
+    pub fn open_known(path: &Path, weight_files: &BTreeSet<String>) -> Result<Self, PackageError> {
+        Self::open_with(path, &|path, root, model_path, manifest| {
+            let (_, model_metadata) = map::open_regular(&model_path).map_err(PackageError::io("read", &model_path))?;
+            Ok(Self {
+                path: path.to_owned(),
+                root,
+                model_path,
+                manifest,
+                model: Model::default(),
+                unknown: UnknownFields::default(),
+                model_bytes: Mutex::default(),
+                model_metadata,
+                weight_files: OnceLock::from(weight_files.clone()),
+                maps: Mutex::default(),
+                digest: OnceLock::new(),
+            })
+        })
+    }
+
+    fn open_with(
+        path: &Path,
+        with_model: &dyn Fn(&Path, PathBuf, PathBuf, Option<Manifest>) -> Result<Self, PackageError>,
+    ) -> Result<Self, PackageError> {
         if path.metadata().map_err(PackageError::io("open", path))?.is_dir() {
             let root = path.canonicalize().map_err(PackageError::io("open", path))?;
             let manifest = read_manifest(path, &root)?;
             let model_path = root.join(manifest.root_model_path().expect("a parsed manifest has a root model"));
             let model_path = inside::resolve(&model_path, &root, &root.join("Manifest.json")).map(|_| model_path)?;
-            Self::with_model(path, root, model_path, Some(manifest))
+            with_model(path, root, model_path, Some(manifest))
         } else {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             let root = folder.canonicalize().map_err(PackageError::io("open", folder))?;
             let model_path = path.file_name().map_or_else(|| path.to_owned(), |name| root.join(name));
-            Self::with_model(path, root, model_path, None).map_err(|error| named_otherwise(path, error))
+            with_model(path, root, model_path, None).map_err(|error| named_otherwise(path, error))
         }
     }
 
@@ -75,7 +107,7 @@ impl Package {
             manifest,
             model: decoded.model,
             unknown: decoded.unknown,
-            model_bytes,
+            model_bytes: Mutex::new(Some(model_bytes)),
             model_metadata,
             weight_files: OnceLock::new(),
             maps: Mutex::default(),
@@ -112,6 +144,11 @@ impl Package {
     pub fn drop_model(&mut self) {
         let _named = self.weight_file_names();
         self.model = Model::default();
+    }
+
+    /// Frees the bytes of the model file, which [`Package::digest`] else keeps; it reads them again if it is asked.
+    pub fn drop_model_bytes(&self) {
+        self.model_bytes.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
     /// What the model holds beyond the schema known here.
@@ -213,7 +250,11 @@ impl Package {
                 self.release_memory();
             }
         };
-        part(&self.model_bytes);
+        let model = self.model_bytes.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match model {
+            Some(bytes) => part(&bytes),
+            None => part(&read_bounded(&self.model_path, MAX_MODEL_BYTES)?.0),
+        }
         for name in self.weight_file_names() {
             part(name.as_bytes());
             part(&self.weight_file(name)?);

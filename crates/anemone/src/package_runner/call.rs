@@ -126,6 +126,21 @@ impl PlannedCall {
         self.call.vocabulary
     }
 
+    pub(super) fn call(&self) -> &Call {
+        &self.call
+    }
+
+    /// Whether a plan has the ports that a call asks for, so that it can be planned so.
+    pub(super) fn fits(call: &Call, plan: &Plan) -> bool {
+        let input = |name: &String| plan.inputs().iter().any(|port| port.name == *name);
+        let output = |name: &String| plan.outputs().iter().any(|port| port.name == *name);
+        let state = |name: &String| plan.states().states.iter().any(|state| state.name == *name);
+        call.inputs.iter().all(|(name, feed)| matches!(feed, Feed::Cache(_)) || input(name))
+            && call.outputs.iter().all(output)
+            && call.caches.iter().all(|cache| state(&cache.input) && output(&cache.columns))
+            && plan.states().states.iter().all(|state| state.shape.len() >= 2)
+    }
+
     pub(super) fn function(&self) -> &str {
         &self.call.function
     }

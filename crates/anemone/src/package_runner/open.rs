@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::thread;
 
-use anemone_cpu::{Plan, PlanOptions, Pool, StateLayout, Varying};
+use anemone_cpu::{Plan, PlanOptions, Pool, Varying};
 use anemone_kernels::buffer::Arena;
 use anemone_mil::MilError;
 use anemone_mil::lower::PackCache;
@@ -15,21 +14,21 @@ use anemone_package::Package;
 use anemone_package::bundle::{self, BundleError, hex};
 
 use super::PackageRunner;
+use super::assemble::{Calls, assemble};
 use super::at_once::{at_once, joined};
 use super::call::PlannedCall;
 use super::host_cache::as_states;
-use super::info::{self, CallInfo, RunnerInfo, notes};
 use super::last_row::last_row;
 use super::options::ModelOptions;
 use super::packed_file::PackedFile;
+use super::plans_file::PlansFile;
+use super::reopen::reopen;
 use super::widths::Families;
 use crate::location::Location;
 use crate::packed::PackedFolder;
 use crate::seen::Checked;
 use crate::signature::{Call, Recognized, Step, recognize, unwritten_state};
-use crate::step::ReadyStep;
-use crate::{Backend, heap};
-use crate::{CacheLayout, CacheTensor, Error, Result};
+use crate::{Error, Result, heap};
 
 impl PackageRunner {
     /// Opens a converted folder or a package, plans its functions and packs its weights. A tokenizer is not needed.
@@ -45,6 +44,16 @@ impl PackageRunner {
     pub(crate) fn open_at(location: &Location, options: &ModelOptions) -> Result<Self> {
         let claimed = claimed(location)?;
         let folder = options.packed.as_ref().map(PackedFolder::new);
+        let plans = claimed.as_ref().zip(folder.as_ref()).and_then(|(digests, folder)| {
+            PlansFile::new(folder, &bundle::digest_of_parts(digests), location.manifest.as_ref()?, options)
+        });
+        // Where all that it takes is kept, no program is read.
+        let again = plans.as_ref().zip(claimed.as_ref()).zip(folder.as_ref());
+        let again = again.and_then(|((plans, digests), folder)| reopen(location, options, plans, digests, folder));
+        if let Some(runner) = again {
+            heap::give_back();
+            return Ok(runner);
+        }
         let read = |digests: &[[u8; 32]]| -> Kept {
             let kept = |digest| {
                 let file = PackedFile::new(folder.as_ref()?, digest);
@@ -84,14 +93,16 @@ impl PackageRunner {
                 (None, None) => unreachable!("the digest of a bare package is computed"),
             };
             let kept = reading.map_or_else(|| read(&digests), joined);
-            let mut caches = Vec::new();
+            let (mut caches, mut arenas) = (Vec::new(), Vec::new());
             for ((path, package), kept) in location.parts.iter().zip(&*packages).zip(&kept) {
                 let files = package.weight_file_names().into_iter().map(|name| package.weight_file(name));
                 let files = files.collect::<Result<Vec<_>, _>>().map_err(|e| program(path, e))?;
                 let arena = kept.as_ref().map_or_else(Arc::default, |(_, arena)| Arc::clone(arena));
-                caches.push(PackCache::new(arena, files));
+                arenas.push(Arc::clone(&arena));
+                // What nobody has checked is not kept.
+                caches.push(PackCache::new(arena, files).keeping_plans(plans.is_some() && options.verify));
             }
-            let parts = Parts { location, packages: packages.clone(), models: &models, caches: &caches };
+            let parts = Parts { location, packages: packages.clone(), models: &models, caches: &caches, arenas };
             let runner = Self::plan(&parts, bundle::digest_of_parts(&digests), options);
             // What was changed may be why it cannot be planned.
             let found = unchecked.map(joined).transpose()?.unwrap_or_default();
@@ -103,13 +114,21 @@ impl PackageRunner {
             }
             let runner = runner?;
             found.iter().zip(&*packages).for_each(|(found, package)| found.keep(package, folder.as_ref()));
+            // Those of a package that will not be known again would never be read.
+            let known =
+                |package: &Package| folder.as_ref().is_some_and(|folder| Checked::known(package, folder).is_some());
+            if let Some(plans) = plans.as_ref().filter(|_| options.verify && packages.iter().all(known)) {
+                runner.keep_plans(plans);
+            }
             let new: Vec<_> = kept.iter().flatten().filter(|(_, arena)| arena.is_new()).collect();
             new.iter().for_each(|(file, arena)| file.write(arena));
             if let Some(folder) = folder.as_ref().filter(|_| !new.is_empty()) {
-                folder.bound(&kept.iter().flatten().map(|(file, _)| file.path()).collect::<Vec<_>>());
+                let used = kept.iter().flatten().map(|(file, _)| file.path());
+                folder.bound(&used.chain(plans.as_ref().map(PlansFile::path)).collect::<Vec<_>>());
             }
             // What was read to be packed and checked need not stay in memory.
             packages.iter().for_each(Package::release_memory);
+            packages.iter().for_each(Package::drop_model_bytes);
             Ok(runner)
         });
         opened.inspect(|_| heap::give_back())
@@ -120,7 +139,6 @@ impl PackageRunner {
         let recognized = usable(location, parts.models)?;
         let threads = options.thread_count();
         let pool = Pool::new(threads);
-        let last = location.parts.len() - 1;
         let families = Families::of(parts.models, parts.caches, &recognized.steps, (owner, options.exact), &pool)
             .unless(options.strict_fp16);
         let planned = |part: usize, call: Call| -> Result<PlannedCall> {
@@ -148,88 +166,20 @@ impl PackageRunner {
                 None => Planned::Checking(checking()),
             }))
             .collect();
-        let mut layouts: Vec<Arc<StateLayout>> = Vec::new();
-        let mut steps: Vec<ReadyStep<PlannedCall>> = Vec::new();
+        let mut steps: Vec<Vec<PlannedCall>> = Vec::new();
         for (width, step) in recognized.steps.iter().enumerate() {
-            let mut calls: Vec<PlannedCall> = Vec::new();
-            for (part, call) in step.calls.iter().enumerate() {
-                let (path, function) = (&location.parts[part], &call.function);
-                let strange = |problem| Error::Interface { path: path.clone(), function: function.clone(), problem };
-                let Some(Planned::Call(planned)) = done.remove(&Some((width, part))) else {
-                    unreachable!("every call was planned")
-                };
-                let planned = planned?;
-                match (calls.last().and_then(|before| before.hidden().1), planned.hidden().0) {
-                    (Some(given), Some(taken)) if given != taken => {
-                        let problem = format!("it takes {taken} numbers, and the part before gives {given}");
-                        return Err(strange(problem));
-                    }
-                    _ => {}
-                }
-                let layout = planned.plan().states();
-                match layouts.get(part) {
-                    None => layouts.push(Arc::clone(layout)),
-                    Some(first) if first.states != layout.states => {
-                        return Err(strange("it declares other states than the package's other functions".to_owned()));
-                    }
-                    Some(_) => {}
-                }
-                calls.push(planned.of_part(location.part_name(part)));
-            }
-            steps.push(ReadyStep { logits: calls.len() > last, calls });
+            let of_part = |part| match done.remove(&Some((width, part))) {
+                Some(Planned::Call(planned)) => planned,
+                _ => unreachable!("every call was planned"),
+            };
+            steps.push((0..step.calls.len()).map(of_part).collect::<Result<_>>()?);
         }
         let checking = match done.remove(&None) {
             Some(Planned::Checking(checking)) => checking,
             _ => unreachable!("it was planned"),
         };
-        let first = steps.first().and_then(|step| step.calls.last()).expect("a signature has a call of one token");
-        let (context, vocabulary) = (first.context(), first.vocabulary());
-        let mut weight_bytes = 0;
-        for (path, package) in location.parts.iter().zip(&*parts.packages) {
-            weight_bytes += package.weight_bytes().map_err(|e| program(path, e))?;
-        }
-        let (mut states, mut tensors, mut places) = (Vec::new(), Vec::new(), Vec::new());
-        for (part, layout) in layouts.iter().enumerate() {
-            for mut state in info::states(layout) {
-                places.push((part, state.name.clone()));
-                state.name = name_in_parts(location.parts.len(), part, &state.name);
-                // A mask may leave less of the states than there is.
-                let length = state.shape.iter().rev().nth(1).copied().unwrap_or(context);
-                let tensor = CacheTensor::of_halves(&state.name, &state.shape, length);
-                tensors.push(tensor.expect("a signature asks for states of (…, context, head dim)"));
-                states.push(state);
-            }
-        }
-        let cache = CacheLayout { package: owner, context, tensors };
-        let info = RunnerInfo {
-            name: location.name(),
-            backend: Backend::Cpu.to_string(),
-            units: None,
-            signature: recognized.name,
-            parts: location.parts.len(),
-            context,
-            vocabulary,
-            calls: steps.iter().map(CallInfo::of).collect(),
-            state_bytes: states.iter().map(|s| s.bytes).sum(),
-            states,
-            weight_bytes,
-            threads,
-            notes: notes(&steps),
-        };
-        info.notes.iter().for_each(|note| tracing::info!("{note}"));
-        Ok(Self {
-            steps,
-            checking,
-            speculation: options.speculation,
-            layouts,
-            cache,
-            places,
-            context,
-            vocabulary,
-            packages: Arc::clone(&parts.packages),
-            rows_read: AtomicUsize::new(0),
-            info,
-        })
+        let calls = Calls { signature: recognized.name, steps, checking };
+        assemble(location, &parts.packages, parts.arenas.clone(), calls, owner, options)
     }
 }
 
@@ -239,6 +189,7 @@ struct Parts<'a> {
     packages: Arc<Vec<Package>>,
     models: &'a [Model],
     caches: &'a [PackCache],
+    arenas: Vec<Arc<Arena>>,
 }
 
 impl Parts<'_> {

@@ -3,12 +3,15 @@
 //! ```text
 //! magic (16)  identity (32)  number of buffers (8)  bytes of the buffers (8)  checksum of what follows (8)
 //! for each buffer: key (4 × 8)  index (8)  start (8)  length (8)
+//! zeros up to a multiple of 64
 //! the buffers, each at a multiple of 64
 //! ```
 //!
 //! All numbers are little-endian. The identity is a digest of the package's own digest, the instruction set, the version of
-//! the packing and of this library: a file of another one is packed anew. They are read, not mapped: mapped files lie in
-//! small pages, which cost a third of the bandwidth for as long as the model runs; reading costs some milliseconds once.
+//! the packing and of this library: a file of another one is packed anew. Where that can be, the file is mapped, and summed
+//! there: mapped files lie in small pages, which cost a third of the bandwidth for as long as they are used, so after the first
+//! call they are moved into memory of our own ([`Arena::settle`]). Elsewhere it is read. A file is never written to once it has
+//! its name.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -21,7 +24,7 @@ use sha2::{Digest, Sha256};
 
 use crate::packed::PackedFolder;
 
-const MAGIC: &[u8; 16] = b"anemone packed 2";
+const MAGIC: &[u8; 16] = b"anemone packed 3";
 const HEADER: usize = 16 + 32 + 8 + 8 + 8;
 const ENTRY: usize = 7 * 8;
 /// The most buffers that a file may have.
@@ -80,16 +83,24 @@ impl PackedFile {
         let (count, bytes, sum) = (number(48), number(56), number(64));
         let count = usize::try_from(count).ok().filter(|&n| n <= MAX_BUFFERS);
         let count = count.ok_or_else(|| wrong("it claims to hold too many buffers"))?;
-        if (HEADER + count * ENTRY) as u64 + bytes != length {
+        let begin = begin(count);
+        if (begin as u64).checked_add(bytes) != Some(length) {
             return Err(wrong("it is cut short, or too long"));
         }
         let bytes = usize::try_from(bytes).map_err(|_| wrong("it is too large for this machine"))?;
-        let mut table = vec![0; count * ENTRY];
+        let mut table = vec![0; begin - HEADER];
         file.read_exact(&mut table)?;
         let mut all = Checksum::default();
         all.add(&table);
+        table.truncate(count * ENTRY);
         let saved: Vec<Saved> =
             table.chunks_exact(ENTRY).map(entry).collect::<Option<_>>().ok_or_else(|| wrong("its table"))?;
+        #[cfg(target_os = "linux")]
+        return Arena::map(&saved, &file, (begin, bytes), |mapped| {
+            mapped.chunks(PIECE).for_each(|piece| all.add(piece));
+            if all.sum() == sum { Ok(()) } else { Err(wrong("its checksum does not fit")) }
+        });
+        #[cfg(not(target_os = "linux"))]
         Arena::restore(&saved, bytes, |into| {
             // Checked piece by piece, while it is in the processor's caches.
             for piece in into.chunks_mut(PIECE) {
@@ -112,11 +123,12 @@ impl PackedFile {
         let mut file = self.folder.begin()?;
         let written = arena.save(|all| -> io::Result<u64> {
             let bytes = all.last().map_or(0, |(s, b)| s.start + b.len());
-            let mut table = Vec::with_capacity(all.len() * ENTRY);
+            let mut table = Vec::with_capacity(begin(all.len()) - HEADER);
             for (s, _) in all {
                 let numbers = [s.index, s.start, s.len].map(|n| n as u64);
                 s.key.iter().chain(&numbers).for_each(|n| table.extend(n.to_le_bytes()));
             }
+            table.resize(begin(all.len()) - HEADER, 0);
             let mut sum = Checksum::default();
             sum.add(&table);
             let out = file.as_file_mut();
@@ -155,6 +167,11 @@ impl PackedFile {
 
 /// Bytes that are read and summed at a time.
 const PIECE: usize = 1 << 20;
+
+/// Where the first of so many buffers begins.
+fn begin(count: usize) -> usize {
+    (HEADER + count * ENTRY).next_multiple_of(ALIGN)
+}
 
 fn entry(bytes: &[u8]) -> Option<Saved> {
     let number = |i: usize| u64::from_le_bytes(bytes[8 * i..8 * i + 8].try_into().expect("eight bytes"));
@@ -221,6 +238,8 @@ mod tests {
         let again = Arc::new(kept.read().expect("it was written"));
         let second = make(&again, 0..9, &mut calls);
         assert_eq!(calls, 9);
+        assert!(first.iter().zip(&second).all(|(a, b)| a[..] == b[..]));
+        again.settle().unwrap();
         assert!(first.iter().zip(&second).all(|(a, b)| a[..] == b[..]));
         assert_eq!(fs::read_dir(folder.path().join("packed")).unwrap().count(), 1, "no leftovers");
 

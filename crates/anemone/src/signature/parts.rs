@@ -15,6 +15,9 @@ use anemone_mil::{Function, PortShape};
 use super::fit::Look;
 use super::{Call, Feed, Gives, HostCache, Misfit, Recognized, Step};
 
+/// What the interface of models in parts is called.
+pub(super) const NAME: &str = "parts";
+
 /// What inputs of these names are fed with.
 const INPUTS: &[(&str, Feed)] = &[
     ("input_ids", Feed::Tokens),
@@ -39,7 +42,7 @@ const PORTS: &str = "input_ids or hidden_states, cache_position or position_ids,
 
 /// How the model is fed of which these are the parts.
 pub(super) fn recognize(models: &[&Model]) -> Result<Recognized, Vec<Misfit>> {
-    let name = "parts";
+    let name = NAME;
     let misfit = |missing| vec![Misfit { signature: name, ports: PORTS.to_owned(), missing }];
     let Some((last, others)) = models.split_last() else { return Err(misfit(vec!["there are no parts".to_owned()])) };
     let mut steps = Vec::new();

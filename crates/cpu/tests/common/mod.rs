@@ -24,6 +24,7 @@ pub(crate) fn folder() -> PathBuf {
 /// A fixture: a model, and what it must compute.
 pub(crate) struct Fixture {
     pub(crate) name: String,
+    pub(crate) package: Package,
     pub(crate) model: Model,
     /// Tensors of the reference: floats, integers.
     pub(crate) floats: BTreeMap<String, Vec<f32>>,
@@ -54,7 +55,7 @@ impl Fixture {
             .as_ref()
             .and_then(|m| m.get("functions"))
             .map(|list| serde_json::from_str(list).expect("a list of names"));
-        Self { name: name.to_owned(), model, floats, ints, functions }
+        Self { name: name.to_owned(), package, model, floats, ints, functions }
     }
 
     /// The largest error allowed: the fixtures' README states it.
@@ -110,12 +111,26 @@ pub(crate) struct Planned<'m> {
     state: Option<State>,
     /// The input whose last axis varies, and its largest extent.
     varying: Option<(&'static str, usize)>,
+    /// Whether plans are written, and run as they are read again.
+    kept: bool,
 }
 
 impl<'m> Planned<'m> {
     pub(crate) fn new(model: &'m Model, threads: usize, varying: Option<(&'static str, usize)>) -> Self {
         let (cache, pool) = (PackCache::default(), Pool::new(threads));
-        Self { model, cache, pool, instances: BTreeMap::new(), state: None, varying }
+        Self { model, cache, pool, instances: BTreeMap::new(), state: None, varying, kept: false }
+    }
+
+    /// The same, with plans that are written and read again.
+    pub(crate) fn kept(self, package: &Package) -> Self {
+        let names = package.weight_file_names().into_iter();
+        let files = names.map(|name| package.weight_file(name).unwrap()).collect();
+        Self { cache: PackCache::new(Arc::default(), files).keeping_plans(true), kept: true, ..self }
+    }
+
+    /// What constants are packed in.
+    pub(crate) fn cache(&self) -> &PackCache {
+        &self.cache
     }
 
     /// The plans made so far.
@@ -127,6 +142,12 @@ impl<'m> Planned<'m> {
     pub(crate) fn instance(&self, function: &str, inputs: &Tensors) -> Instance {
         let f = &self.model.program.functions[function];
         let plan = Plan::new(f, &self.options(inputs), &self.cache).unwrap_or_else(|e| panic!("{function}: {e}"));
+        let plan = if self.kept {
+            let bytes = plan.take_kept().unwrap_or_else(|| panic!("{function}: it cannot be written"));
+            Plan::from_kept(&bytes, &self.cache).unwrap_or_else(|| panic!("{function}: it cannot be read"))
+        } else {
+            plan
+        };
         let mut instance = Instance::new(Arc::new(plan), self.pool.clone());
         if let Some((name, _)) = self.varying {
             instance.set_extent(*inputs[name].ty.shape.last().unwrap()).unwrap();

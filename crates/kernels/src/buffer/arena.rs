@@ -1,8 +1,8 @@
 //! Memory for all packed weights of a model: few large regions in huge pages, where the system gives them.
 //!
 //! A page of 4 KiB costs a look-up for every 64 cache lines; in a virtual machine that is a third of the bandwidth. Huge pages
-//! are given to anonymous memory alone, and often only to who asks for them before the first touch; so the weights of a
-//! package are not used where its file is mapped.
+//! are given to anonymous memory alone, and often only to who asks for them before the first touch; so a file that is mapped
+//! does for a start, and is moved into them when there is time ([`Arena::settle`]).
 //!
 //! What lies in an arena is written once, by who asked for it, and only read afterwards. So an arena can be saved, and a
 //! saved one hands out what it holds instead of having it made again.
@@ -21,7 +21,7 @@ use memmap2::MmapMut;
 use super::{ALIGN, round_up};
 
 /// The size of a huge page, on all systems that matter here.
-const HUGE: usize = 2 << 20;
+pub(super) const HUGE: usize = 2 << 20;
 /// The size of the first region; each next one is twice as large, up to [`LARGEST`].
 const FIRST: usize = 2 * HUGE;
 const LARGEST: usize = 32 * HUGE;
@@ -57,7 +57,16 @@ struct Known {
 struct Region {
     start: NonNull<u8>,
     len: usize,
-    _map: MmapMut,
+    held: Held,
+}
+
+/// What a region lies in.
+enum Held {
+    Memory {
+        _map: MmapMut,
+    },
+    #[cfg(all(target_os = "linux", not(miri)))]
+    File(super::mapped::Mapped),
 }
 
 // SAFETY: a region is plain memory; who may write which part of it is decided by `Inner::reserve`, under a lock.
@@ -78,7 +87,7 @@ impl Region {
         }
         let skip = map.as_ptr().addr().wrapping_neg() % HUGE;
         let start = NonNull::from(&mut map[skip..skip + len]).cast();
-        Ok(Self { start, len, _map: map })
+        Ok(Self { start, len, held: Held::Memory { _map: map } })
     }
 }
 
@@ -160,26 +169,60 @@ impl Arena {
     /// # Errors
     /// Those of `read`, of the system, and buffers that do not lie in the bytes on their own.
     pub fn restore(saved: &[Saved], len: usize, read: impl FnOnce(&mut [u8]) -> io::Result<()>) -> io::Result<Self> {
-        let mut end = 0;
-        for s in saved {
-            let fits = s.start >= end && s.start.is_multiple_of(ALIGN) && s.start <= len && s.len <= len - s.start;
-            if !fits {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "saved buffers overlap or lie outside"));
-            }
-            end = s.start + s.len;
-        }
+        check(saved, len)?;
         let region = Region::new(len.max(1))?;
         // SAFETY: the region was made here, is zeroed, at least `len` long, and nobody else knows of it.
         read(unsafe { std::slice::from_raw_parts_mut(region.start.as_ptr(), len) })?;
+        Ok(Self::of(saved, region, 0))
+    }
+
+    /// An arena that has what was saved where it lies in a file: its last `len` bytes, from `at` on, a multiple of [`ALIGN`].
+    /// They are read from there until [`Arena::settle`]; `look` is shown them first. Nobody may write to the file or cut it
+    /// short as long as that has not been done; replacing it is fine.
+    ///
+    /// # Errors
+    /// As [`Arena::restore`]; those of `look`.
+    #[cfg(all(target_os = "linux", not(miri)))]
+    pub fn map(
+        saved: &[Saved],
+        file: &std::fs::File,
+        (at, len): (usize, usize),
+        look: impl FnOnce(&[u8]) -> io::Result<()>,
+    ) -> io::Result<Self> {
+        check(saved, len)?;
+        let all = at.checked_add(len).filter(|_| at.is_multiple_of(ALIGN));
+        let all = all.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "saved buffers lie askew"))?;
+        let mapped = super::mapped::Mapped::new(file, all)?;
+        look(&mapped.bytes()[at..])?;
+        let region = Region { start: mapped.start(), len: all, held: Held::File(mapped) };
+        Ok(Self::of(saved, region, at))
+    }
+
+    /// Moves what was mapped into memory of our own, in huge pages where the system gives them. It may be read meanwhile, and no
+    /// more than one huge page is there twice.
+    ///
+    /// # Errors
+    /// Those of the system; what was not moved stays where it was.
+    pub fn settle(&self) -> io::Result<()> {
+        let regions = self.inner.lock().unwrap_or_else(PoisonError::into_inner).regions.clone();
+        regions.iter().try_for_each(|region| match &region.held {
+            Held::Memory { .. } => Ok(()),
+            #[cfg(all(target_os = "linux", not(miri)))]
+            Held::File(mapped) => mapped.settle(),
+        })
+    }
+
+    /// What was saved, in a region that holds it from `at` on.
+    fn of(saved: &[Saved], region: Region, at: usize) -> Self {
         let region = Arc::new(region);
         let known = |s: &Saved| {
-            let part = Part { region: Arc::clone(&region), start: s.start, len: s.len };
+            let part = Part { region: Arc::clone(&region), start: at + s.start, len: s.len };
             ((s.key, s.index), Known { part, taken: false })
         };
         let parts = saved.iter().map(known).collect();
         // The region is full: what is new goes to another one.
         let inner = Inner { used: region.len, parts, new: false, regions: vec![region] };
-        Ok(Self { inner: Mutex::new(inner) })
+        Self { inner: Mutex::new(inner) }
     }
 
     /// Whether it holds something with a key that it was not restored with.
@@ -191,6 +234,19 @@ impl Arena {
     pub fn reserved(&self) -> usize {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).regions.iter().map(|r| r.len).sum()
     }
+}
+
+/// Whether saved buffers lie in `len` bytes, one after the other.
+fn check(saved: &[Saved], len: usize) -> io::Result<()> {
+    let mut end = 0;
+    for s in saved {
+        let fits = s.start >= end && s.start.is_multiple_of(ALIGN) && s.start <= len && s.len <= len - s.start;
+        if !fits {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "saved buffers overlap or lie outside"));
+        }
+        end = s.start + s.len;
+    }
+    Ok(())
 }
 
 impl fmt::Debug for Arena {
@@ -328,6 +384,34 @@ mod tests {
         assert_eq!(made(&restored, Some([9; 4]), 30_001, 3)[0], 3);
         assert!(restored.is_new());
         assert_eq!(again[0][0], 6);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_is_mapped_is_not_made_again_and_moves() {
+        let path = std::env::temp_dir().join(format!("anemone-arena-{}", std::process::id()));
+        let bytes: Vec<u8> = (0..3 * HUGE).map(|i| (i / 64) as u8).collect();
+        std::fs::write(&path, &bytes).unwrap();
+        let (file, at) = (std::fs::File::open(&path).unwrap(), 128);
+        let saved = [(0, 100_000), (HUGE, HUGE + 5)].map(|(start, len)| Saved { key: KEY, index: 0, start, len });
+        let saved = [saved[0], Saved { index: 1, ..saved[1] }];
+        let all = (at, bytes.len() - at);
+        let seen = |found: &[u8]| if found == &bytes[at..] { Ok(()) } else { Err(io::Error::other("other bytes")) };
+        let arena = Arc::new(Arena::map(&saved, &file, all, seen).unwrap());
+        assert!(Arena::map(&saved, &file, (at, bytes.len()), |_| Ok(())).is_err(), "the file is shorter");
+        assert!(Arena::map(&saved, &file, (at + 1, 3 * HUGE - 129), |_| Ok(())).is_err(), "askew");
+        assert!(Arena::map(&saved, &file, all, |_| Err(io::Error::other("no"))).is_err());
+        std::fs::remove_file(&path).unwrap();
+        let buffers =
+            arena.scope(Some(KEY), || saved.map(|s| Buffer::filled(s.len, |_| panic!("it is there already"))));
+        for _ in 0..2 {
+            for (buffer, s) in buffers.iter().zip(saved) {
+                assert!(buffer[..] == bytes[at + s.start..][..s.len]);
+            }
+            arena.settle().unwrap();
+        }
+        // What is new lies elsewhere.
+        assert_eq!(made(&arena, None, 20_000, 9)[19_999], 9);
     }
 
     #[test]
