@@ -45,7 +45,7 @@ impl Package {
     /// Opens a `.mlpackage` folder or a bare `.mlmodel` file. The model must be an ML Program of specification version
     /// 6 to 10.
     pub fn open(path: &Path) -> Result<Self, PackageError> {
-        Self::open_with(path, &Self::with_model)
+        Self::open_with(path, Self::with_model)
     }
 
     /// As [`Package::open`], for those who know already what the model says: it is not read, and [`Package::model`] is empty.
@@ -54,7 +54,7 @@ impl Package {
     /// # Errors
     /// If the files are not there, or it is no package.
     pub fn open_known(path: &Path, weight_files: &BTreeSet<String>) -> Result<Self, PackageError> {
-        Self::open_with(path, &|path, root, model_path, manifest| {
+        Self::open_with(path, |path, root, model_path, manifest| {
             let (_, model_metadata) = map::open_regular(&model_path).map_err(PackageError::io("read", &model_path))?;
             Ok(Self {
                 path: path.to_owned(),
@@ -74,7 +74,7 @@ impl Package {
 
     fn open_with(
         path: &Path,
-        with_model: &dyn Fn(&Path, PathBuf, PathBuf, Option<Manifest>) -> Result<Self, PackageError>,
+        with_model: impl FnOnce(&Path, PathBuf, PathBuf, Option<Manifest>) -> Result<Self, PackageError>,
     ) -> Result<Self, PackageError> {
         if path.metadata().map_err(PackageError::io("open", path))?.is_dir() {
             let root = path.canonicalize().map_err(PackageError::io("open", path))?;
