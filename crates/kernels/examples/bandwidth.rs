@@ -43,8 +43,9 @@ fn main() {
         "q4 block 32",
         "q4 block 32 offsets",
         "lut4",
-        "lut4 group 8",
+        "lut4 group 4",
         "lut6",
+        "lut6 group 16",
         "lut8",
     ] {
         if kind.contains(&only) {
@@ -131,7 +132,8 @@ fn blocks(kind: &str, rows: usize, k: usize) -> (BlockShape, usize) {
 }
 
 fn palette(kind: &str, rows: usize, k: usize) -> LutShape {
-    let row_groups = if kind.contains("group") { rows / 8 } else { 1 };
+    let group = kind.split("group ").nth(1).map_or(rows, |n| n.parse().expect("a number of rows"));
+    let row_groups = rows / group;
     LutShape { rows, k, bits: usize::from(kind.as_bytes()[3] - b'0'), row_groups, col_groups: 1 }
 }
 

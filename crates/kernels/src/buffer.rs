@@ -26,7 +26,7 @@ enum Owner {
 pub const ALIGN: usize = 64;
 
 /// The version of the layouts of packed weights: raised when one of them changes, since packed weights are kept on disk.
-pub const PACKING: u32 = 1;
+pub const PACKING: u32 = 2;
 
 impl Buffer {
     /// `len` zero bytes.

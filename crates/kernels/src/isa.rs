@@ -10,9 +10,9 @@ pub use amx::Amx;
 
 use crate::lanes::{Lanes, Scalar};
 
-/// Proof that AVX-512 F, BW, DQ, VL and VNNI (with AVX2, FMA and F16C) may run.
+/// Proof that AVX-512 F, BW, DQ, VL and VNNI (with AVX2, FMA and F16C) may run, and with `VBMI` AVX-512 VBMI and GFNI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Avx512(());
+pub struct Avx512<const VBMI: bool = false>(());
 
 /// Proof that AVX2, FMA and F16C may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,9 @@ pub enum Isa {
     Avx2(Avx2),
     /// 512-bit vectors.
     Avx512(Avx512),
-    /// 512-bit vectors, and tiles for [`crate::linear::tiles`].
+    /// 512-bit vectors, and tables of 64 bytes.
+    Vbmi(Avx512<true>),
+    /// The same, and tiles for [`crate::linear::tiles`].
     Amx(Amx),
     /// 128-bit vectors.
     Neon(Neon),
@@ -39,7 +41,7 @@ pub enum Isa {
     I8mm(Neon<true>),
 }
 
-impl Avx512 {
+impl<const VBMI: bool> Avx512<VBMI> {
     /// The token, when this processor and operating system have all the instructions it stands for.
     pub fn detect() -> Option<Self> {
         #[cfg(target_arch = "x86_64")]
@@ -49,6 +51,7 @@ impl Avx512 {
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl")
             && is_x86_feature_detected!("avx512vnni")
+            && (!VBMI || is_x86_feature_detected!("avx512vbmi") && is_x86_feature_detected!("gfni"))
         {
             return Some(Self(()));
         }
@@ -90,13 +93,14 @@ impl Isa {
             Neon::detect().map(Self::I8mm),
             Avx2::detect().map(Self::Avx2),
             Avx512::detect().map(Self::Avx512),
+            Avx512::detect().map(Self::Vbmi),
             Amx::detect().map(Self::Amx),
         ];
         all.into_iter().flatten()
     }
 
     /// The fastest instruction set that this machine has, or the one named by the environment variable `ANEMONE_ISA`
-    /// (`scalar`, `neon`, `i8mm`, `avx2`, `avx512`, `amx`) if the machine has that one.
+    /// (`scalar`, `neon`, `i8mm`, `avx2`, `avx512`, `vbmi`, `amx`) if the machine has that one.
     pub fn detect() -> Self {
         let wanted = std::env::var("ANEMONE_ISA").ok();
         let named = wanted.and_then(|name| Self::available().find(|isa| isa.name() == name));
@@ -109,6 +113,7 @@ impl Isa {
             Self::Scalar => "scalar",
             Self::Avx2(_) => "avx2",
             Self::Avx512(_) => "avx512",
+            Self::Vbmi(_) => "vbmi",
             Self::Amx(_) => "amx",
             Self::Neon(_) => "neon",
             Self::I8mm(_) => "i8mm",
@@ -123,9 +128,12 @@ impl Isa {
             // SAFETY: the token proves that the features of `run_avx512` are there.
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(token) => unsafe { run_avx512(token, kernel) },
-            // SAFETY: the token proves what that of AVX-512 does.
+            // SAFETY: the token proves that the features of `run_vbmi` are there.
             #[cfg(target_arch = "x86_64")]
-            Self::Amx(token) => unsafe { run_avx512(token.avx512(), kernel) },
+            Self::Vbmi(token) => unsafe { run_vbmi(token, kernel) },
+            // SAFETY: the token proves that the features of `run_vbmi` are there.
+            #[cfg(target_arch = "x86_64")]
+            Self::Amx(token) => unsafe { run_vbmi(token.vbmi(), kernel) },
             // SAFETY: the token proves that the features of `run_avx2` are there.
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(token) => unsafe { run_avx2(token, kernel) },
@@ -174,6 +182,12 @@ fn run_amx<K: TileKernel>(token: Amx, kernel: K) {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")]
 fn run_avx512<K: Kernel>(token: Avx512, kernel: K) -> K::Out {
+    kernel.run(token)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi,gfni,avx2,fma,f16c")]
+fn run_vbmi<K: Kernel>(token: Avx512<true>, kernel: K) -> K::Out {
     kernel.run(token)
 }
 

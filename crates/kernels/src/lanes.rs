@@ -69,6 +69,21 @@ pub(crate) trait Lanes: Copy {
     fn shr(self, a: Self::I, n: u32) -> Self::I;
     /// Shift left, `n` in 0..32.
     fn shl(self, a: Self::I, n: u32) -> Self::I;
+    /// The bits of `a` where those of `mask` are set, else those of `b`.
+    #[inline(always)]
+    fn merge(self, mask: i32, a: Self::I, b: Self::I) -> Self::I {
+        self.ior(self.iand(a, self.isplat(mask)), self.iand(b, self.isplat(!mask)))
+    }
+    /// The low four bits of each byte.
+    #[inline(always)]
+    fn low_nibbles(self, a: Self::I) -> Self::I {
+        self.iand(a, self.isplat(0x0f0f_0f0f))
+    }
+    /// The high four bits of each byte.
+    #[inline(always)]
+    fn high_nibbles(self, a: Self::I) -> Self::I {
+        self.low_nibbles(self.shr(a, 4))
+    }
     fn to_f32(self, a: Self::I) -> Self::F;
     /// To the nearest, ties to even; only for values within i32.
     fn to_i32(self, a: Self::F) -> Self::I;
@@ -124,6 +139,8 @@ pub(crate) trait Lanes: Copy {
     }
     /// Byte by byte, `table[i]` for `i` in 0..=15, each four lanes with sixteen bytes of table of their own.
     fn lookup_bytes(self, table: Self::I, i: Self::I) -> Self::I;
+    /// Byte by byte, `table[i & 63]`, the bytes of all lanes of `table` in a row.
+    fn lookup_bytes64(self, table: Self::I, i: Self::I) -> Self::I;
     /// `table[i & 63]`, little-endian f32.
     #[inline(always)]
     fn lookup64(self, table: &[[u8; 4]; 64], i: Self::I) -> Self::F {

@@ -4,9 +4,9 @@
 
 use super::Avx512;
 
-/// Proof that AMX-TILE, AMX-INT8 and AMX-BF16 may run, with [`Avx512`] and AVX-512 VBMI.
+/// Proof that AMX-TILE, AMX-INT8 and AMX-BF16 may run, with all of [`Avx512`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Amx(Avx512);
+pub struct Amx(Avx512, Avx512<true>);
 
 impl Amx {
     /// The token, when this processor has all the instructions it stands for, and the kernel grants the process tiles.
@@ -14,11 +14,10 @@ impl Amx {
         #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
         {
             static GRANTED: std::sync::LazyLock<bool> = std::sync::LazyLock::new(granted);
-            if let Some(avx512) = Avx512::detect()
-                && is_x86_feature_detected!("avx512vbmi")
+            if let (Some(avx512), Some(vbmi)) = (Avx512::detect(), Avx512::detect())
                 && *GRANTED
             {
-                return Some(Self(avx512));
+                return Some(Self(avx512, vbmi));
             }
         }
         None
@@ -28,6 +27,12 @@ impl Amx {
     #[inline(always)]
     pub fn avx512(self) -> Avx512 {
         self.0
+    }
+
+    /// What it proves about vectors, with tables of 64 bytes.
+    #[inline(always)]
+    pub fn vbmi(self) -> Avx512<true> {
+        self.1
     }
 }
 

@@ -247,6 +247,23 @@ impl Lanes for Avx2 {
         both!(_mm256_shuffle_epi8, table, i)
     }
     #[inline(always)]
+    fn lookup_bytes64(self, table: Self::I, i: Self::I) -> Self::I {
+        run!({
+            let (a, b) = (_mm256_permute4x64_epi64::<0x44>(table[0]), _mm256_permute4x64_epi64::<0xee>(table[0]));
+            let (c, d) = (_mm256_permute4x64_epi64::<0x44>(table[1]), _mm256_permute4x64_epi64::<0xee>(table[1]));
+            let mut out = i;
+            for half in 0..2 {
+                // Bits 4 and 5 come to the top of their bytes, where a blend looks.
+                let (odd, high) = (_mm256_slli_epi32::<3>(i[half]), _mm256_slli_epi32::<2>(i[half]));
+                let i = _mm256_and_si256(i[half], _mm256_set1_epi8(15));
+                let ab = _mm256_blendv_epi8(_mm256_shuffle_epi8(a, i), _mm256_shuffle_epi8(b, i), odd);
+                let cd = _mm256_blendv_epi8(_mm256_shuffle_epi8(c, i), _mm256_shuffle_epi8(d, i), odd);
+                out[half] = _mm256_blendv_epi8(ab, cd, high);
+            }
+            out
+        })
+    }
+    #[inline(always)]
     fn gather(self, table: &[[u8; 4]], i: Self::I) -> Self::F {
         assert!(table.len().is_power_of_two(), "a table of {} entries", table.len());
         let i = self.iand(i, self.isplat(table.len() as i32 - 1));

@@ -15,7 +15,7 @@ macro_rules! run {
     };
 }
 
-impl Lanes for Avx512 {
+impl<const VBMI: bool> Lanes for Avx512<VBMI> {
     type F = __m512;
     type I = __m512i;
     const TILE: usize = 8;
@@ -120,6 +120,18 @@ impl Lanes for Avx512 {
         run!(_mm512_sllv_epi32(a, _mm512_set1_epi32(n as i32)))
     }
     #[inline(always)]
+    fn merge(self, mask: i32, a: Self::I, b: Self::I) -> Self::I {
+        run!(_mm512_ternarylogic_epi32::<0xca>(_mm512_set1_epi32(mask), a, b))
+    }
+    #[inline(always)]
+    fn high_nibbles(self, a: Self::I) -> Self::I {
+        if VBMI {
+            // Bit `i` of a byte becomes its bit `4 + i`, for `i` in 0..4.
+            return run!(_mm512_gf2p8affine_epi64_epi8::<0>(a, _mm512_set1_epi64(0x1020_4080_0000_0000)));
+        }
+        self.low_nibbles(self.shr(a, 4))
+    }
+    #[inline(always)]
     fn to_f32(self, a: Self::I) -> Self::F {
         run!(_mm512_cvtepi32_ps(a))
     }
@@ -183,6 +195,22 @@ impl Lanes for Avx512 {
     #[inline(always)]
     fn lookup_bytes(self, table: Self::I, i: Self::I) -> Self::I {
         run!(_mm512_shuffle_epi8(table, i))
+    }
+    #[inline(always)]
+    fn lookup_bytes64(self, table: Self::I, i: Self::I) -> Self::I {
+        if VBMI {
+            return run!(_mm512_permutexvar_epi8(i, table));
+        }
+        run!({
+            let (a, b) = (_mm512_shuffle_i32x4::<0x00>(table, table), _mm512_shuffle_i32x4::<0x55>(table, table));
+            let (c, d) = (_mm512_shuffle_i32x4::<0xaa>(table, table), _mm512_shuffle_i32x4::<0xff>(table, table));
+            let odd = _mm512_test_epi8_mask(i, _mm512_set1_epi8(16));
+            let high = _mm512_test_epi8_mask(i, _mm512_set1_epi8(32));
+            let i = _mm512_and_si512(i, _mm512_set1_epi8(15));
+            let ab = _mm512_mask_shuffle_epi8(_mm512_shuffle_epi8(a, i), odd, b, i);
+            let cd = _mm512_mask_shuffle_epi8(_mm512_shuffle_epi8(c, i), odd, d, i);
+            _mm512_mask_blend_epi8(high, ab, cd)
+        })
     }
     #[inline(always)]
     fn lookup64(self, table: &[[u8; 4]; 64], i: Self::I) -> Self::F {
@@ -275,7 +303,7 @@ impl Lanes for Avx512 {
     }
 }
 
-impl Avx512 {
+impl<const VBMI: bool> Avx512<VBMI> {
     #[inline(always)]
     fn two_rows(self, a: &[u16; 16], b: &[u16; 16]) -> __m512i {
         run!({

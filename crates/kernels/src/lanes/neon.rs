@@ -283,6 +283,15 @@ impl<const I8MM: bool> Lanes for Neon<I8MM> {
         four!(|l| vreinterpretq_s32_u8(vqtbl1q_u8(vreinterpretq_u8_s32(table[l]), vreinterpretq_u8_s32(i[l]))))
     }
     #[inline(always)]
+    fn lookup_bytes64(self, table: Self::I, i: Self::I) -> Self::I {
+        let t = each!(vreinterpretq_u8_s32, table);
+        let t = uint8x16x4_t(t[0], t[1], t[2], t[3]);
+        four!(|l| {
+            let i = vandq_u8(vreinterpretq_u8_s32(i[l]), vdupq_n_u8(63));
+            vreinterpretq_s32_u8(vqtbl4q_u8(t, i))
+        })
+    }
+    #[inline(always)]
     fn gather(self, table: &[[u8; 4]], i: Self::I) -> Self::F {
         assert!(table.len().is_power_of_two(), "a table of {} entries", table.len());
         let mut at = [0; 16];

@@ -192,6 +192,11 @@ impl Lanes for Scalar {
         })
     }
     #[inline(never)]
+    fn lookup_bytes64(self, table: Self::I, i: Self::I) -> Self::I {
+        let byte = |b: u8| table[usize::from(b & 63) / 4].to_le_bytes()[usize::from(b & 3)];
+        std::array::from_fn(|l| i32::from_le_bytes(i[l].to_le_bytes().map(byte)))
+    }
+    #[inline(never)]
     fn gather(self, table: &[[u8; 4]], i: Self::I) -> Self::F {
         assert!(table.len().is_power_of_two(), "a table of {} entries", table.len());
         std::array::from_fn(|l| f32::from_le_bytes(table[i[l] as usize & (table.len() - 1)]))

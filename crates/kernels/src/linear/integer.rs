@@ -13,7 +13,12 @@
 //! on how many tokens are computed together, nor on the instruction set.
 //!
 //! The entries of palettes are made 16-bit integers, for each table relative to its largest entry (at most 2^-16 of which a
-//! weight is off), and multiplied as two bytes.
+//! weight is off), and multiplied as two bytes, `w = scale · (256 · w₁ + w₀)`; here
+//!
+//! `y = Σ over blocks, in order, of 256 · scale · (s · (254 · Σ w₁ high + Σ w₁ low + 254/256 · Σ w₀ high))`
+//!
+//! What is left out, `Σ w₀ low`, is for each column at most `max |x| / 64768` times the largest entry of the table: what rounding the
+//! activations may change where all weights are as large as that entry.
 //!
 //! A block with a NaN or an infinity gets a scale of NaN, so that the token's outputs are NaN. A block whose values are all
 //! below 1e-30 counts as zero.
@@ -346,24 +351,21 @@ fn add<S: Lanes, P: IntegerPanel<S>, const T: usize, const N: usize>(
         if S::PAIRS { sums::pairs(s, panels, &chunks, &lines, x) } else { sums::bytes(s, panels, &chunks, &lines, x) };
     for t in 0..T {
         let sum = s.splat(-(i32::from_le_bytes(x[t][0][SUM]) as f32));
-        let scale = s.splat(f32::from_le_bytes(x[t][0][SCALE]));
+        let scale = f32::from_le_bytes(x[t][0][SCALE]);
+        let scale = s.splat(if P::PLANES == 2 { 256.0 * scale } else { scale });
         for w in 0..N {
-            let mut value = whole(s, sums[w][0][t]);
+            let [high, low] = sums[w][0][t];
+            let mut value = s.to_f32(low);
             if P::PLANES == 2 {
-                value = s.fma(value, s.splat(256.0), whole(s, sums[w][1][t]));
+                value = s.fma(s.to_f32(sums[w][1][t][0]), s.splat(HIGH / 256.0), value);
             }
+            value = s.fma(s.to_f32(high), s.splat(HIGH), value);
             if let Some(offset) = panels[w].offset(&chunks[w]) {
                 value = s.fma(offset, sum, value);
             }
             totals[w][t] = s.fma(s.mul(value, scale), panels[w].scale(&chunks[w]), totals[w][t]);
         }
     }
-}
-
-/// The sums of products with the high and the low bytes of activations, put together.
-#[inline(always)]
-fn whole<S: Lanes>(s: S, [high, low]: [S::I; 2]) -> S::F {
-    s.fma(s.to_f32(high), s.splat(HIGH), s.to_f32(low))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! is sixteen 32-bit lanes, one a row. A line has `32 / b` columns of parts of `b` bits: column `c` in byte `c % 4` of its
 //! lane, from bit `c / 4 · b` on (as in [`super::LinearQ4`] and [`super::LinearQ8`]). 3 bits are two lines of 2-bit and one
 //! of 1-bit parts, 6 bits four lines of 4-bit and two of 2-bit parts, others one part. Then the tables as f32, then those
-//! for integer products: 64 high bytes, 64 low ones (sixteen for each four rows), sixteen scales.
+//! for integer products: 64 high bytes, 64 low ones (sixteen for each four rows, or 64 entries for all), sixteen scales.
 //!
 //! Tables of up to sixteen values live in a register, larger ones are gathered from the cache. Where sixteen rows share no
 //! table (groups of, say, 8 rows), each panel has its tables side by side and every lane looks in its own.
@@ -24,7 +24,7 @@ use crate::buffer::{Buffer, round_up};
 use crate::columns::Columns;
 use crate::isa::Isa;
 use float::View;
-use integer::{IntegerTable, IntegerView, quarter_table};
+use integer::{IntegerTable, IntegerView, integer_table};
 use lines::{parts, shift};
 use std::ops::Range;
 
@@ -103,9 +103,11 @@ impl<'a> LinearLut<'a> {
         let (integers, _) = integers.as_chunks_mut().0.as_chunks_mut::<3>();
         for (i, table) in integers.iter_mut().enumerate() {
             let (set, cols) = (i / col_groups, i % col_groups);
-            for quarter in 0..4 {
-                let row = if beside == 1 { set * group } else { (set * PANEL + quarter * 4).min(rows - 1) };
-                quarter_table(&tables[shape.table(row, cols)..][..1 << bits], quarter, table);
+            // How many rows look in the same bytes.
+            let each = if bits == 6 { PANEL } else { 4 };
+            for first in (0..PANEL).step_by(each) {
+                let row = if beside == 1 { set * group } else { (set * PANEL + first).min(rows - 1) };
+                integer_table(&tables[shape.table(row, cols)..][..1 << bits], 4 * first..4 * (first + each), table);
             }
         }
     }
@@ -140,7 +142,8 @@ impl<'a> LinearLut<'a> {
         self.shape.k
     }
 
-    /// Whether [`Self::matmul_int8`] can be used: up to 4 bits, and groups of one table, or of a multiple of 4 rows.
+    /// Whether [`Self::matmul_int8`] can be used: up to 4 bits, and groups of one table, or of a multiple of 4 rows; 6 bits,
+    /// and one table or groups of a multiple of 16 rows.
     pub fn has_int8(&self) -> bool {
         self.shape.integers()
     }
@@ -159,6 +162,7 @@ impl<'a> LinearLut<'a> {
             1 => isa.run(IntegerProduct { weights: IntegerView::<1>(*self), rows, x, out }),
             2 => isa.run(IntegerProduct { weights: IntegerView::<2>(*self), rows, x, out }),
             3 => isa.run(IntegerProduct { weights: IntegerView::<3>(*self), rows, x, out }),
+            6 => isa.run(IntegerProduct { weights: IntegerView::<6>(*self), rows, x, out }),
             _ => isa.run(IntegerProduct { weights: IntegerView::<4>(*self), rows, x, out }),
         }
     }
@@ -169,6 +173,7 @@ impl<'a> LinearLut<'a> {
             1 => TileProduct { weights: IntegerView::<1>(*self), rows, x, out }.start(),
             2 => TileProduct { weights: IntegerView::<2>(*self), rows, x, out }.start(),
             3 => TileProduct { weights: IntegerView::<3>(*self), rows, x, out }.start(),
+            6 => TileProduct { weights: IntegerView::<6>(*self), rows, x, out }.start(),
             _ => TileProduct { weights: IntegerView::<4>(*self), rows, x, out }.start(),
         }
     }

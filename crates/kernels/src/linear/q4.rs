@@ -276,9 +276,8 @@ impl<'a, S: Lanes, const OFFSETS: bool> IntegerPanel<S> for PanelView<'a, S::F, 
     }
     #[inline(always)]
     fn bytes(&self, s: S, _chunk: &Self::Chunk, lines: Self::Lines, g: usize) -> [[S::I; 2]; 2] {
-        let low = s.isplat(0x0f0f_0f0f);
         let group = s.iload(&lines[g]);
-        [[s.iand(group, low), s.iand(s.shr(group, 4), low)]; 2]
+        [[s.low_nibbles(group), s.high_nibbles(group)]; 2]
     }
     #[inline(always)]
     fn scale(&self, chunk: &Self::Chunk) -> S::F {

@@ -3,7 +3,8 @@
 use super::{Block, IntegerPanel};
 use crate::lanes::Lanes;
 
-/// The sums of products of a block: of each panel, plane of its weights, token, and byte of the activations.
+/// The sums of products of a block: of each panel, plane of its weights, token, and byte of the activations. Those of two low bytes
+/// are left out.
 pub(super) type Sums<I, const T: usize, const N: usize> = [[[[I; 2]; T]; 2]; N];
 
 /// Byte by byte of the activations.
@@ -33,7 +34,7 @@ pub(super) fn bytes<S: Lanes, P: IntegerPanel<S>, const T: usize, const N: usize
                 for d in 0..2 {
                     let x = s.isplat(i32::from_le_bytes(x[t][d][2 * g + half]));
                     for w in 0..N {
-                        for plane in 0..P::PLANES {
+                        for plane in 0..if d == 1 { 1 } else { P::PLANES } {
                             let sum = &mut sums[w][plane][t][d];
                             let bytes = weights[w][plane][half];
                             *sum = if P::NIBBLES { s.dot_nibbles(*sum, bytes, x) } else { s.dot_bytes(*sum, bytes, x) };

@@ -49,9 +49,11 @@ impl LutShape {
         if PANEL.is_multiple_of(group) { PANEL / group } else { ((PANEL - 1) / group + 2).next_power_of_two() }
     }
 
-    /// Whether there are tables for integer products: up to 4 bits, and no four rows of a panel with two tables.
+    /// Whether there are tables for integer products: up to 4 bits, and no four rows of a panel with two tables, or 6 bits, and no
+    /// sixteen rows with two.
     pub(super) fn integers(&self) -> bool {
-        self.bits <= 4 && (self.row_groups == 1 || self.group_rows().is_multiple_of(4))
+        let together = if self.bits == 6 { PANEL } else { 4 };
+        matches!(self.bits, 1 | 2 | 3 | 4 | 6) && (self.row_groups == 1 || self.group_rows().is_multiple_of(together))
     }
 
     /// Entries of one table as stored: small ones are repeated to fill a register.
