@@ -75,7 +75,7 @@ pub struct PackageRunner {
 
 /// Tokens after which the pages that their rows of the vocabulary lie in are given back. A system maps what is around what is
 /// read as well: 64 KB for a row of one.
-const ROWS_KEPT: usize = 128;
+const ROWS_KEPT: usize = 32;
 
 /// What a [`PackageRunner`] has read: the state tensors of one conversation.
 #[derive(Debug)]
@@ -198,13 +198,13 @@ impl Runner for PackageRunner {
         if state.parts.len() != self.layouts.len() {
             return Err("the state belongs to a model of other parts; make a new one".into());
         }
-        self.count_rows(tokens.len());
         in_steps(&self.steps, self.context, position, tokens, |step, position, tokens, last| {
             let (hidden, logits) = (&mut state.hidden, last.then_some(&mut *logits));
             let mut feeding = Feeding { position, tokens, hidden, each: false, logits };
             for (call, state) in step.calls_for(last).zip(&mut state.parts) {
                 call.run(state, &mut feeding).map_err(|source| FeedError::Run { place: call.place(), source })?;
             }
+            self.count_rows(tokens.len());
             Ok::<_, RunnerError>(())
         })?;
         self.settling.begin();
@@ -233,10 +233,11 @@ impl Runner for PackageRunner {
             return each.try_for_each(|(i, (logits, &token))| self.feed(state, position + i, &[token], logits));
         };
         check_feed((self.context, self.vocabulary), position, tokens, &logits[..self.vocabulary])?;
-        self.count_rows(tokens.len());
         let hidden = &mut state.hidden;
         call.run(part, &mut Feeding { position, tokens, hidden, each: true, logits: Some(logits) })
-            .map_err(|source| FeedError::Run { place: call.place(), source }.into())
+            .map_err(|source| FeedError::Run { place: call.place(), source })?;
+        self.count_rows(tokens.len());
+        Ok(())
     }
 
     /// Copies the columns that the first `position` tokens have written, and no others.

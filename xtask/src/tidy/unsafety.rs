@@ -9,7 +9,7 @@ const ALLOWED: [(&str, &str); 10] = [
     ("crates/cpu/src/pool.rs", "a job borrows from its caller's stack, which outlives it by construction"),
     ("crates/cpu/src/pool/", "memory that threads take turns at, as its model checks"),
     ("crates/cpu/tests/pool_model.rs", "the model of the pool, which includes its files"),
-    ("crates/anemone/src/heap.rs", "the C library gives freed memory back to the system"),
+    ("crates/anemone/src/heap.rs", "the C library gives memory back to the system"),
     ("crates/cli/src/file_limit.rs", "the C library is told which signal to ignore"),
     ("crates/coreml/src/", "Apple's runtime, behind a safe API"),
     ("xtask/src/fuzz/memory.rs", "an allocator that counts"),

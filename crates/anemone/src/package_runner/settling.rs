@@ -1,9 +1,12 @@
-//! Packed weights move from where their file is mapped into huge pages, beside the work and after the first of it.
+//! What is left to do when the first call is over, beside the next ones: packed weights move from where their file is mapped
+//! into huge pages, and what only opening needed is given back.
 
 use std::sync::{Arc, Once};
 use std::thread;
 
 use anemone_kernels::buffer::Arena;
+
+use crate::heap;
 
 /// The packed weights of a runner, which are moved once.
 #[derive(Debug)]
@@ -28,6 +31,8 @@ impl Settling {
                     Ok(()) => tracing::debug!("packed weights moved in {:?}", begin.elapsed()),
                     Err(error) => tracing::info!("packed weights stay where they are mapped: {error}"),
                 }
+                heap::give_back();
+                heap::give_back_code();
             };
             if let Err(error) = thread::Builder::new().name("anemone-settle".to_owned()).spawn(work) {
                 tracing::info!("packed weights stay where they are mapped: {error}");
