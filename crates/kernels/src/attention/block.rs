@@ -73,10 +73,67 @@ impl<E: Element> Kernel for Block<'_, E> {
 }
 
 impl<E: Element> Block<'_, E> {
-    /// The scores of all `T` rows, for keys `start..end` in halves: turned as such, sixteen coordinates of twice sixteen positions
-    /// at a time, and used at once. What is left of a vector is anything. Keys without gaps are asked for ahead.
+    /// The scores of all `T` rows, for keys `start..end` in halves. What is left of a vector is anything.
     #[inline(always)]
     fn score_few<S: Lanes, const T: usize>(&mut self, s: S, keys: Rows<'_, u16>, start: usize, end: usize) {
+        // Extents that are known while compiling leave nothing to check between the products.
+        match self.group.dim {
+            64 if keys.stride == 64 => self.score_dim::<S, T, 4>(s, keys, start, end),
+            _ => self.score_any::<S, T>(s, keys, start, end),
+        }
+    }
+
+    /// Keys without gaps of `V` vectors of sixteen coordinates: turned as halves, sixteen coordinates of twice sixteen positions at a
+    /// time, and used at once. Those to come are asked for ahead.
+    #[inline(always)]
+    fn score_dim<S: Lanes, const T: usize, const V: usize>(
+        &mut self,
+        s: S,
+        keys: Rows<'_, u16>,
+        start: usize,
+        end: usize,
+    ) {
+        let mut queries = [[[0.0; 16]; V]; T];
+        for (t, query) in queries.iter_mut().enumerate() {
+            query.as_flattened_mut().copy_from_slice(self.group.query(t));
+        }
+        let keys: &[[[u16; 16]; V]] = keys.data.as_chunks().0.as_chunks().0;
+        let keys = &keys[start..end];
+        let mut rest = [[[0; 16]; V]; 32];
+        let whole = keys.as_chunks::<32>();
+        rest[..whole.1.len()].copy_from_slice(whole.1);
+        let mut turned = [[[0; 16]; 16]; 2];
+        for at in 0..keys.len().div_ceil(32) {
+            let keys = whole.0.get(at).unwrap_or(&rest);
+            let mut sums = [[s.splat(0.0); 2]; T];
+            for d in 0..V {
+                for (v, turned) in turned.iter_mut().enumerate() {
+                    s.transpose_f16(std::array::from_fn(|i| &keys[16 * v + i][d]), turned);
+                }
+                for i in 0..16 {
+                    // As many lines as coordinates: one each, so that memory never waits for arithmetic, nor that for memory.
+                    s.prefetch(&keys[..], 32 * V * AHEAD + 64 * (16 * d + i));
+                    let keys = [s.load_f16(&turned[0][i]), s.load_f16(&turned[1][i])];
+                    for t in 0..T {
+                        let q = s.splat(queries[t][d][i]);
+                        for v in 0..2 {
+                            sums[t][v] = s.fma(keys[v], q, sums[t][v]);
+                        }
+                    }
+                }
+            }
+            for t in 0..T {
+                let scores = self.area.scores[t].as_chunks_mut::<16>().0;
+                for v in 0..2 {
+                    s.store(sums[t][v], &mut scores[2 * at + v]);
+                }
+            }
+        }
+    }
+
+    /// The same for keys of any extent and with any gaps.
+    #[inline(always)]
+    fn score_any<S: Lanes, const T: usize>(&mut self, s: S, keys: Rows<'_, u16>, start: usize, end: usize) {
         let dim = self.group.dim;
         let mut queries: [&[f32]; T] = [&[]; T];
         for (t, query) in queries.iter_mut().enumerate() {
