@@ -183,14 +183,20 @@ impl<const N: usize> Lines<N> {
 /// 64 columns of sixteen tokens: of each the high bytes, then the low ones.
 pub(crate) type Step = [[Line; 2]; HEIGHT];
 
-/// Sums of products of sixteen tokens, a line each, with sixteen rows: i32 as they lie in memory.
+/// Sums of products of sixteen tokens with sixteen rows, two for each of two panels: i32, a line for each token.
 #[repr(align(64))]
-#[derive(Clone)]
-pub(crate) struct Sums(pub(crate) [Line; HEIGHT]);
+pub(crate) struct Sums([[[Line; HEIGHT]; 2]; 2]);
 
 impl Sums {
     pub(crate) const fn zero() -> Self {
-        Self([[0; 64]; HEIGHT])
+        Self([[[[0; 64]; HEIGHT]; 2]; 2])
+    }
+
+    /// Both sums of a panel, of token `t`.
+    #[inline(always)]
+    pub(crate) fn of(&self, panel: usize, t: usize) -> [&Line; 2] {
+        let [first, second] = &self.0[panel];
+        [&first[t], &second[t]]
     }
 }
 
@@ -201,23 +207,24 @@ pub(crate) struct Unit {
 }
 
 impl Unit {
-    /// For two panels of weights of a byte, `[step][16 lines]`: the sums of `high · w` and of `low · w`.
+    /// For two panels of weights of a byte, `[step][16 lines]`: the sums of `high · w` and of `low · w`. Tokens pass by the
+    /// first cache, where the weights are to stay.
     #[inline(always)]
-    pub(crate) fn bytes(&self, x: &[Step], w: [&[Line]; 2], sums: &mut [[Sums; 2]; 2]) {
+    pub(crate) fn bytes(&self, x: &[Step], w: [&[Line]; 2]) {
         let steps = x.len();
         assert!(
             steps > 0 && w.iter().all(|w| w.len() == steps * HEIGHT),
             "tiles: the weights do not fit {steps} steps"
         );
-        // SAFETY: a `Unit` exists, so tiles are set up; every step reads 2 KB of `x` and 1 KB of each `w`, as checked; the
-        // sums are 1 KB each. Tile registers belong to nobody else between set-up and release.
+        // SAFETY: a `Unit` exists, so tiles are set up; every step reads 2 KB of `x` and 1 KB of each `w`, as checked. Tile
+        // registers belong to nobody else between set-up and release.
         unsafe {
             asm!(
                 "tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3",
                 "2:",
-                "tileloadd tmm4, [{x} + {two}*1]",
+                "tileloaddt1 tmm4, [{x} + {two}*1]",
                 "tileloadd tmm6, [{w0} + {one}*1]",
-                "tileloadd tmm5, [{x} + {two}*1 + 64]",
+                "tileloaddt1 tmm5, [{x} + {two}*1 + 64]",
                 "tileloadd tmm7, [{w1} + {one}*1]",
                 "tdpbssd tmm0, tmm4, tmm6",
                 "tdpbssd tmm1, tmm5, tmm6",
@@ -226,13 +233,9 @@ impl Unit {
                 "add {x}, 2048", "add {w0}, 1024", "add {w1}, 1024",
                 "dec {steps}",
                 "jnz 2b",
-                "tilestored [{sums} + {one}*1], tmm0",
-                "tilestored [{sums} + {one}*1 + 1024], tmm1",
-                "tilestored [{sums} + {one}*1 + 2048], tmm2",
-                "tilestored [{sums} + {one}*1 + 3072], tmm3",
                 x = inout(reg) x.as_ptr() => _, w0 = inout(reg) w[0].as_ptr() => _, w1 = inout(reg) w[1].as_ptr() => _,
-                steps = inout(reg) steps => _, sums = in(reg) sums.as_mut_ptr(), one = in(reg) 64_usize, two = in(reg) 128_usize,
-                options(nostack),
+                steps = inout(reg) steps => _, one = in(reg) 64_usize, two = in(reg) 128_usize,
+                options(nostack, readonly),
             );
         }
     }
@@ -240,7 +243,7 @@ impl Unit {
     /// For two panels of weights of two bytes, `[step][16][high, low]`: the sums of `high · high`, and those of
     /// `low · high + high · low`.
     #[inline(always)]
-    pub(crate) fn words(&self, x: &[Step], w: [&[Line]; 2], sums: &mut [[Sums; 2]; 2]) {
+    pub(crate) fn words(&self, x: &[Step], w: [&[Line]; 2]) {
         let steps = x.len();
         assert!(
             steps > 0 && w.iter().all(|w| w.len() == steps * 2 * HEIGHT),
@@ -251,9 +254,9 @@ impl Unit {
             asm!(
                 "tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3",
                 "2:",
-                "tileloadd tmm4, [{x} + {two}*1]",
+                "tileloaddt1 tmm4, [{x} + {two}*1]",
                 "tileloadd tmm6, [{w0} + {two}*1]",
-                "tileloadd tmm5, [{x} + {two}*1 + 64]",
+                "tileloaddt1 tmm5, [{x} + {two}*1 + 64]",
                 "tileloadd tmm7, [{w1} + {two}*1]",
                 "tdpbssd tmm0, tmm4, tmm6",
                 "tdpbssd tmm1, tmm5, tmm6",
@@ -266,13 +269,25 @@ impl Unit {
                 "add {x}, 2048", "add {w0}, 2048", "add {w1}, 2048",
                 "dec {steps}",
                 "jnz 2b",
+                x = inout(reg) x.as_ptr() => _, w0 = inout(reg) w[0].as_ptr() => _, w1 = inout(reg) w[1].as_ptr() => _,
+                steps = inout(reg) steps => _, two = in(reg) 128_usize,
+                options(nostack, readonly),
+            );
+        }
+    }
+
+    /// Takes the sums of [`Self::bytes`] or [`Self::words`] out of the tiles.
+    #[inline(always)]
+    pub(crate) fn store(&self, sums: &mut Sums) {
+        // SAFETY: a `Unit` exists, so tiles are set up; the four sums are 1 KB each.
+        unsafe {
+            asm!(
                 "tilestored [{sums} + {one}*1], tmm0",
                 "tilestored [{sums} + {one}*1 + 1024], tmm1",
                 "tilestored [{sums} + {one}*1 + 2048], tmm2",
                 "tilestored [{sums} + {one}*1 + 3072], tmm3",
-                x = inout(reg) x.as_ptr() => _, w0 = inout(reg) w[0].as_ptr() => _, w1 = inout(reg) w[1].as_ptr() => _,
-                steps = inout(reg) steps => _, sums = in(reg) sums.as_mut_ptr(), one = in(reg) 64_usize, two = in(reg) 128_usize,
-                options(nostack),
+                sums = in(reg) &raw mut *sums, one = in(reg) 64_usize,
+                options(nostack, preserves_flags),
             );
         }
     }

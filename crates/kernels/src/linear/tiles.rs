@@ -2,14 +2,14 @@
 //!
 //! # Numbers
 //!
-//! The columns are cut into chunks of [`CHUNK`]. In a chunk, the values of a token become `x ≈ s · (256 · x₁ + x₀)` with
+//! The columns are cut into chunks of at most [`LONGEST`], see [`chunk`]. In a chunk, the values of a token become `x ≈ s · (256 · x₁ + x₀)` with
 //! `s = max |x| / 32512`, the weights of a row `w ≈ r · (256 · w₁ + w₀)` with `r` a 32512th of the largest that its scales and
 //! offsets allow; `x₁`, `x₀`, `w₁`, `w₀` are signed bytes. Weights of one scale a row are a byte already: `w = r · w₀`, exactly.
 //!
 //! `y = Σ over chunks, in order, of s · r · 256 · (256 · Σ x₁ w₁ + Σ x₀ w₁ + Σ x₁ w₀)`, or `s · r · (256 · Σ x₁ w₀ + Σ x₀ w₀)`
 //!
-//! The sums are exact in 32-bit integers. What is left out, `Σ x₀ w₀`, is at most `CHUNK · 2^14`, and by chance some `√CHUNK ·
-//! 5500`, beside products of up to `32512²`. The bits of a token depend neither on the rows asked for nor on the other tokens.
+//! The sums are exact in 32-bit integers. What is left out, `Σ x₀ w₀`, is at most `2^14` a column, and by chance some 5500
+//! times the root of their number, beside products of up to `32512²`. The bits of a token depend neither on the rows asked for nor on the other tokens.
 //! They differ from those of [`super::integer`], which scales 32 columns at a time: there, sums must leave the tiles for every 32
 //! columns, which takes longer than the products.
 //!
@@ -40,8 +40,8 @@ use std::ops::Range;
 
 /// Tokens of a tile.
 pub const TOKENS: usize = 16;
-/// Columns that share scales.
-pub const CHUNK: usize = 2048;
+/// Columns that share scales, at most: so many lines of two panels stay in the first cache while tokens go by.
+pub const LONGEST: usize = 640;
 /// Columns of a tile.
 const COLUMNS: usize = 64;
 /// The largest integer of two bytes whose high one, rounded up, is a byte.
@@ -144,13 +144,19 @@ impl Linear<'_> {
     }
 }
 
+/// Columns of a chunk of `k`, whole steps: as even as that allows.
+pub const fn chunk(k: usize) -> usize {
+    let chunks = k.div_ceil(LONGEST);
+    if chunks == 0 { COLUMNS } else { k.div_ceil(chunks).next_multiple_of(COLUMNS) }
+}
+
 const fn steps(k: usize) -> usize {
     k.div_ceil(COLUMNS)
 }
 
 /// Bytes of sixteen tokens.
 const fn group(k: usize) -> usize {
-    steps(k) * size_of::<Step>() + k.div_ceil(CHUNK) * size_of::<Scales>()
+    steps(k) * size_of::<Step>() + k.div_ceil(chunk(k)) * size_of::<Scales>()
 }
 
 struct Quantize<'a, 'b> {
@@ -174,7 +180,7 @@ impl Kernel for Quantize<'_, '_> {
                 scales.fill([[0; 4]; TOKENS]);
             }
             for (t, x) in x.chunks_exact(k).enumerate() {
-                let chunks = x.chunks(CHUNK).zip(all.chunks_mut(CHUNK / COLUMNS));
+                let chunks = x.chunks(chunk(k)).zip(all.chunks_mut(chunk(k) / COLUMNS));
                 for ((x, steps), scales) in chunks.zip(&mut *scales) {
                     scales[t] = quantize(s, x, steps, t).to_le_bytes();
                 }

@@ -1,7 +1,7 @@
 //! Sixteen rows of weights as bytes for tiles.
 
 use super::super::integer::{BLOCK, IntegerPanel};
-use super::{CHUNK, COLUMNS, LARGEST};
+use super::{COLUMNS, LARGEST, LONGEST};
 use crate::isa::{Amx, Avx512};
 use crate::lanes::Lanes;
 use crate::lanes::amx::{HEIGHT, Lines};
@@ -9,7 +9,7 @@ use std::arch::x86_64::{__m512, __m512i};
 use std::ops::Range;
 
 /// Lines of two panels, of weights of two bytes.
-pub(super) const CAPACITY: usize = 2 * CHUNK / COLUMNS * HEIGHT * 2;
+pub(super) const CAPACITY: usize = 2 * LONGEST / COLUMNS * HEIGHT * 2;
 
 /// Appends `blocks` of a panel, four columns a line; where `words`, the line of high bytes and then that of low ones.
 /// Gives what a step of the sums is, row by row. The weights that lie `ahead` bytes further are asked for meanwhile.

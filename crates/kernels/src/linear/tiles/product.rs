@@ -3,7 +3,7 @@
 use super::super::PANEL;
 use super::super::integer::{BLOCK, IntegerPanel, IntegerWeights};
 use super::panel::{CAPACITY, append, are_words};
-use super::{CHUNK, COLUMNS, TOKENS, Tiles};
+use super::{COLUMNS, TOKENS, Tiles, chunk};
 use crate::columns::Columns;
 use crate::isa::{Amx, Avx512, TileKernel};
 use crate::lanes::amx::{Line, Lines, Sums, Unit};
@@ -30,48 +30,70 @@ struct Pair<'a> {
     scales: [__m512; 2],
 }
 
+/// Sixteen tokens whose sums are there.
+struct Done<'a> {
+    first: usize,
+    scales: &'a [[u8; 4]; TOKENS],
+}
+
 impl<W: IntegerWeights> TileProduct<'_, '_, W> {
     pub(in super::super) fn start(self) {
         self.x.amx.run(self);
     }
 
-    /// All tokens against two panels.
+    /// All tokens against two panels. While tiles multiply sixteen tokens, the sums of those before are made floats.
     #[inline(always)]
-    fn tokens(&mut self, amx: Amx, unit: &Unit, pair: &Pair<'_>) {
-        let mut sums = [const { [const { Sums::zero() }; 2] }; 2];
-        let steps = CHUNK / COLUMNS;
-        for (group, (x, scales)) in self.x.groups().enumerate() {
+    fn tokens(&mut self, amx: Amx, unit: &Unit, pair: &Pair<'_>, sums: &mut Sums) {
+        let steps = chunk(self.x.k) / COLUMNS;
+        let tokens = self.x;
+        let mut before: Option<Done<'_>> = None;
+        for (group, (x, scales)) in tokens.groups().enumerate() {
             let x = &x[pair.chunk * steps..];
             let x = &x[..steps.min(x.len())];
             if pair.words {
-                unit.words(x, pair.lines, &mut sums);
+                unit.words(x, pair.lines);
             } else {
-                unit.bytes(x, pair.lines, &mut sums);
+                unit.bytes(x, pair.lines);
             }
-            let first = group * TOKENS;
-            for panel in 0..2 {
-                let row = (pair.index + panel) * PANEL - self.rows.start;
-                let columns = row.min(self.rows.len())..self.rows.len().min(row + PANEL);
-                if columns.is_empty() {
-                    continue;
+            let done = Done { first: group * TOKENS, scales: &scales[pair.chunk] };
+            if let Some(before) = before.replace(done) {
+                self.write(amx.avx512(), sums, pair, before);
+            }
+            unit.store(sums);
+        }
+        if let Some(last) = before {
+            self.write(amx.avx512(), sums, pair, last);
+        }
+    }
+
+    /// The products of sixteen tokens, or what they add.
+    #[inline(always)]
+    fn write(&mut self, s: Avx512, sums: &Sums, pair: &Pair<'_>, Done { first, scales }: Done<'_>) {
+        let row = pair.index * PANEL - self.rows.start;
+        let count = TOKENS.min(self.x.n - first);
+        let out = &mut self.out.part(row..self.rows.len().min(row + 2 * PANEL));
+        for t in 0..count {
+            let out = out.row(first + t);
+            if let (0, Some(out)) = (pair.chunk, out.first_chunk_mut::<{ 2 * PANEL }>()) {
+                for (panel, out) in out.as_chunks_mut::<PANEL>().0.iter_mut().enumerate() {
+                    s.store(value(s, sums.of(panel, t), pair.scales[panel], scales[t], s.splat(0.0)), out);
                 }
-                for t in 0..TOKENS.min(self.x.n - first) {
-                    let scale = f32::from_le_bytes(scales[pair.chunk][t]);
-                    let out = &mut self.out.row(first + t)[columns.clone()];
-                    write(amx.avx512(), &sums[panel], t, pair.scales[panel], scale, pair.chunk > 0, out);
-                }
+                continue;
+            }
+            for (panel, out) in out.chunks_mut(PANEL).enumerate() {
+                let before = if pair.chunk > 0 { load_part(s, out, 0.0) } else { s.splat(0.0) };
+                store_part(s, value(s, sums.of(panel, t), pair.scales[panel], scales[t], before), out);
             }
         }
     }
 }
 
-/// The products of token `t`, or what they add.
+/// Products of a token with sixteen rows, added to those before.
 #[inline(always)]
-fn write(s: Avx512, [high, low]: &[Sums; 2], t: usize, rows: __m512, token: f32, add: bool, out: &mut [f32]) {
-    let [high, low] = [s.to_f32(s.iload(&high.0[t])), s.to_f32(s.iload(&low.0[t]))];
+fn value(s: Avx512, [high, low]: [&Line; 2], rows: __m512, token: [u8; 4], before: __m512) -> __m512 {
+    let [high, low] = [s.to_f32(s.iload(high)), s.to_f32(s.iload(low))];
     let sum = s.mul(s.fma(high, s.splat(256.0), low), rows);
-    let before = if add { load_part(s, out, 0.0) } else { s.splat(0.0) };
-    store_part(s, s.fma(sum, s.splat(token), before), out);
+    s.fma(sum, s.splat(f32::from_le_bytes(token)), before)
 }
 
 impl<W: IntegerWeights> TileKernel for TileProduct<'_, '_, W> {
@@ -80,7 +102,8 @@ impl<W: IntegerWeights> TileKernel for TileProduct<'_, '_, W> {
         let s = amx.avx512();
         let unit = amx.unit();
         let mut lines = Lines::<CAPACITY>::new();
-        let blocks = self.x.k.div_ceil(BLOCK);
+        let mut sums = Sums::zero();
+        let (blocks, columns) = (self.x.k.div_ceil(BLOCK), chunk(self.x.k));
         let panels = self.rows.start / PANEL..self.rows.end.div_ceil(PANEL);
         // The next two panels come into the caches while these are multiplied.
         let ahead = 2 * blocks * <W::Integers<Avx512> as IntegerPanel<Avx512>>::BYTES;
@@ -88,8 +111,8 @@ impl<W: IntegerWeights> TileKernel for TileProduct<'_, '_, W> {
             (0..self.x.n).for_each(|t| self.out.row(t).fill(0.0));
         }
         for index in panels.clone().step_by(2) {
-            for chunk in 0..self.x.k.div_ceil(CHUNK) {
-                let blocks = chunk * (CHUNK / BLOCK)..blocks.min((chunk + 1) * (CHUNK / BLOCK));
+            for chunk in 0..self.x.k.div_ceil(columns) {
+                let blocks = chunk * (columns / BLOCK)..blocks.min((chunk + 1) * (columns / BLOCK));
                 lines.clear();
                 let mut scales = [s.splat(0.0); 2];
                 let mut words = true;
@@ -100,7 +123,8 @@ impl<W: IntegerWeights> TileKernel for TileProduct<'_, '_, W> {
                     scales[panel] = append(amx, &panel_at, blocks.clone(), words, ahead, &mut lines);
                 }
                 let (first, second) = lines.written().split_at(lines.written().len() / 2);
-                self.tokens(amx, &unit, &Pair { index, chunk, words, lines: [first, second], scales });
+                let pair = Pair { index, chunk, words, lines: [first, second], scales };
+                self.tokens(amx, &unit, &pair, &mut sums);
             }
         }
     }

@@ -44,7 +44,7 @@ impl Model {
         for x in x.chunks_exact(k) {
             for row in &self.rows {
                 let mut y = 0.0_f32;
-                for (x, (w, scale)) in x.chunks(CHUNK).zip(row) {
+                for (x, (w, scale)) in x.chunks(chunk(k)).zip(row) {
                     let largest = x.iter().fold(0.0_f32, |m, v| m.max(v.abs()));
                     let (token, factor) =
                         if largest < 1e-30 { (0.0, 0.0) } else { (largest / LARGEST, LARGEST / largest) };
@@ -124,6 +124,8 @@ fn integers_of_rows_and_blocks() {
         (33, 256, 128),
         (16, 257, 257),
         (16, 320, 32),
+        (20, 640 + 32, 32),
+        (18, 1536, 32),
         (20, 2048 + 32, 32),
         (3, 4097, 4097),
     ];
@@ -159,8 +161,8 @@ fn integers_of_rows_and_blocks() {
                 let model = Model {
                     rows: (0..rows)
                         .map(|r| {
-                            let chunk = |c: usize| {
-                                let columns = r * k + c * CHUNK..r * k + k.min((c + 1) * CHUNK);
+                            let part = |c: usize| {
+                                let columns = r * k + c * chunk(k)..r * k + k.min((c + 1) * chunk(k));
                                 let s: Vec<f32> = columns.clone().map(|i| scales[at(i)]).collect();
                                 let o: Vec<f32> = columns.clone().map(taken).collect();
                                 if block == k && signed && !offsets {
@@ -169,7 +171,7 @@ fn integers_of_rows_and_blocks() {
                                 }
                                 row(&unsigned[columns], half, &s, &o)
                             };
-                            (0..k.div_ceil(CHUNK)).map(chunk).collect()
+                            (0..k.div_ceil(chunk(k))).map(part).collect()
                         })
                         .collect(),
                 };
