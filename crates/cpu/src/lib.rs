@@ -34,4 +34,4 @@ pub use plan::{Note, Plan, PlanOptions, Port, Varying};
 pub use pool::Pool;
 pub use state::{State, StateError, StateLayout, StateSpec};
 pub use strict::Overflow;
-pub use widths::Widths;
+pub use widths::{Widths, worthwhile_width};

@@ -13,6 +13,7 @@ mod picked;
 
 use std::collections::BTreeMap;
 
+use anemone_kernels::Isa;
 use anemone_mil::types::{Dim, TensorType, Type};
 use anemone_mil::{Const, Function, TensorConst, ValueId};
 
@@ -20,6 +21,13 @@ use compare::{Alike, compare};
 use picked::Picked;
 
 use crate::variant::Variant;
+
+/// Tokens of which a call of more is no faster: where products run by tiles, weights are made ready for those once a call.
+/// Elsewhere it is none that counts.
+#[must_use]
+pub fn worthwhile_width() -> Option<usize> {
+    matches!(Isa::detect(), Isa::Amx(_)).then_some(256)
+}
 
 /// A function at any width of a range.
 #[derive(Debug)]
@@ -58,24 +66,25 @@ impl Change {
 }
 
 impl Widths {
-    /// The wide function at widths from 2 to its own: as it, with whatever it gives for the last token alone. None if the
-    /// functions do not show what a width in between is.
+    /// The wide function at widths from 2 to its own, or to `most` if that is more: as it, with whatever it gives for the last
+    /// token alone. None if the functions do not show what another width is.
     #[must_use]
-    pub fn of_wide(narrow: (&Function, usize), wide: (&Function, usize)) -> Option<Self> {
+    pub fn of_wide(narrow: (&Function, usize), wide: (&Function, usize), most: usize) -> Option<Self> {
         // There is none in between.
         if wide.1 <= 2 {
             return None;
         }
         let Alike { mut changes, extra, bound, .. } = compare(wide, narrow)?;
         let (template, width) = (wide.0.clone(), wide.1);
+        let high = width.max(most);
         if let Some((result, _)) = bound {
             changes.extend(picked::constants(&template, &extra, &changes, width));
-            let widths = Self { template, width, low: 2, high: width, changes };
+            let widths = Self { template, width, low: 2, high, changes };
             let picked = Picked::new(&widths.template, &extra, result, &widths.changes)?;
-            let all = [2, 3, width.midpoint(2), width].iter().all(|&n| picked.is_last(&widths.at(n), n));
+            let all = [2, 3, width.midpoint(2), width, high].iter().all(|&n| picked.is_last(&widths.at(n), n));
             return all.then_some(widths);
         }
-        extra.is_empty().then_some(Self { template, width, low: 2, high: width, changes })
+        extra.is_empty().then_some(Self { template, width, low: 2, high, changes })
     }
 
     /// The narrow function at widths from 2 to that of the wide one: what it gives for its token, for each of them.

@@ -12,6 +12,7 @@ use anemone_kernels::attention::{Group, Keys, Mask, Queries, Rows, attend, scrat
 use anemone_kernels::buffer::Buffer;
 use anemone_kernels::columns::Columns;
 use anemone_kernels::isa::Amx;
+use anemone_kernels::linear::tiles::Then;
 use anemone_kernels::linear::{
     Activations, BlockShape, Linear, LinearF16, LinearF32, LinearLut, LinearQ4, LinearQ8, LutShape, ScaleType, Tiles,
 };
@@ -196,7 +197,7 @@ fn linear(isa: Isa, kind: &str, rows: usize, k: usize, set: usize) {
         let seconds = best(|| {
             let x = Tiles::quantize(amx, &x, n, k, &mut buffer);
             for first in (0..rows).step_by(32) {
-                w.matmul_tiles_columns(first..first + 32, x, Columns::new(&mut out, rows).part(first..first + 32));
+                w.matmul_tiles_columns(first..first + 32, x, Then::default(), Columns::new(&mut out, rows).part(first..first + 32));
             }
         });
         println!(

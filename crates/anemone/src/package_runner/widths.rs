@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anemone_cpu::{Plan, PlanOptions, Pool, Widths};
+use anemone_cpu::{Plan, PlanOptions, Pool, Widths, worthwhile_width};
 use anemone_mil::Function;
 use anemone_mil::lower::PackCache;
 use anemone_mil::model::Model;
@@ -56,11 +56,16 @@ impl<'a> Families<'a> {
         Self { pair: self.pair.filter(|_| !as_written), ..self }
     }
 
-    /// The widest call, for any number of tokens.
+    /// The widest call, for any number of tokens: for more than it has, if that is faster.
     pub(super) fn wide(&self, call: &Call) -> Option<PlannedCall> {
         let pair = self.pair.as_ref().filter(|pair| pair.wide.width == call.width)?;
         let [one, many] = pair.both();
-        self.plan(Widths::of_wide(one, many), pair.wide.clone(), pair.cache)
+        let most = worthwhile_width().filter(|_| !self.exact).map(|most| most.min(call.context));
+        [most, Some(call.width)].into_iter().flatten().find_map(|most| {
+            let widths = Widths::of_wide(one, many, most)?;
+            let call = Call { width: widths.range().1, ..call.clone() };
+            self.plan(Some(widths), call, pair.cache)
+        })
     }
 
     /// A call of at most so many tokens with the logits of each.

@@ -4,6 +4,9 @@
 //! Integer inputs but `cache_position` are zero; that one counts from POSITION. Beside the clock's time stands what the
 //! caller's thread spent on the processor, which a busy machine does not spoil. `PLAN=1` prints the plan.
 //!
+//! FUNCTION `NARROW..WIDE@TOKENS`, such as `decode..prefill@256`, is a call of any number of tokens that two functions show,
+//! the first of a single token and the second of 64.
+//!
 //! PACKAGE `vision`, `residual` or `embedding` is a model that is made here; its FUNCTION is then its size, 224 or 128.
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
@@ -14,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anemone_cpu::{Instance, Plan, PlanOptions, Pool, State};
+use anemone_cpu::{Instance, Plan, PlanOptions, Pool, State, Widths};
 use anemone_mil::DataMut;
 use anemone_mil::lower::PackCache;
 
@@ -28,23 +31,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let threads = rest.first().map_or(Ok(1), |t| t.parse())?;
     let position: i32 = rest.get(1).map_or(Ok(0), |t| t.parse())?;
     let exact = rest.get(2).is_some_and(|e| e == "exact");
-    let f = match package.as_str() {
-        "vision" => models::vision(function.parse()?)?,
-        "residual" => models::residual(function.parse()?)?,
-        "embedding" => models::embedding(function.parse()?)?,
-        _ => {
-            let model = anemone_mil::load::load(Path::new(package))?;
-            model.function(Some(function)).ok_or("no such function")?.clone()
-        }
-    };
-    let start = Instant::now();
     let options = PlanOptions { exact, ..PlanOptions::default() };
-    let plan = Arc::new(Plan::new(&f, &options, &PackCache::default())?);
+    let start = Instant::now();
+    let (plan, tokens) = plan(package, function, &options)?;
+    let plan = Arc::new(plan);
     if std::env::var_os("PLAN").is_some() {
         println!("{plan}");
     }
-    println!("planned in {:?}; notes: {:#?}", start.elapsed(), plan.notes());
+    println!("loaded and planned in {:?}; notes: {:#?}", start.elapsed(), plan.notes());
     let mut instance = Instance::new(plan.clone(), Pool::new(threads));
+    if let Some(tokens) = tokens {
+        instance.set_extent(tokens)?;
+    }
     let mut state = State::new(plan.states().clone());
     // A cache that is all zeros would be one page, and in the processor's cache.
     for spec in &plan.states().states {
@@ -82,6 +80,28 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (best, median) = (micros(whole[0]), micros(whole[whole.len() / 2]));
     println!("{best:>10.1} µs the fastest run, {median:.1} the median, {:.1} on the processor", least * 1e6);
     Ok(())
+}
+
+/// The plan, and the number of tokens if it takes any.
+fn plan(package: &str, function: &str, options: &PlanOptions) -> Result<(Plan, Option<usize>), Box<dyn std::error::Error>> {
+    let cache = PackCache::default();
+    let made = match package {
+        "vision" => models::vision(function.parse()?)?,
+        "residual" => models::residual(function.parse()?)?,
+        "embedding" => models::embedding(function.parse()?)?,
+        _ => {
+            let model = anemone_mil::load::load(Path::new(package))?;
+            let named = |name: &str| model.function(Some(name)).ok_or("no such function");
+            let Some((names, tokens)) = function.split_once('@') else {
+                return Ok((Plan::new(named(function)?, options, &cache)?, None));
+            };
+            let (narrow, wide) = names.split_once("..").ok_or("NARROW..WIDE@TOKENS is wanted")?;
+            let tokens = tokens.parse()?;
+            let widths = Widths::of_wide((named(narrow)?, 1), (named(wide)?, 64), tokens);
+            return Ok((Plan::of_widths(&widths.ok_or("no calls of any number")?, options, &cache)?, Some(tokens)));
+        }
+    };
+    Ok((Plan::new(&made, options, &cache)?, None))
 }
 
 /// Seconds that this thread has spent on the processor, where the system tells.

@@ -18,7 +18,7 @@ pub use shape::LutShape;
 
 use super::integer::{Activations, IntegerProduct};
 #[cfg(target_arch = "x86_64")]
-use super::tiles::{TileProduct, Tiles};
+use super::tiles::{Job, TileProduct};
 use super::{PANEL, Product, check};
 use crate::buffer::{Buffer, round_up};
 use crate::columns::Columns;
@@ -167,14 +167,19 @@ impl<'a> LinearLut<'a> {
         }
     }
 
+    /// Whether another matrix differs in its numbers alone.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        self.shape == other.shape
+    }
+
     #[cfg(target_arch = "x86_64")]
-    pub(super) fn matmul_tiles(&self, rows: Range<usize>, x: Tiles<'_>, out: Columns<'_>) {
+    pub(super) fn tiles(&self, up: Option<&Self>, job: Job<'_, '_>) {
         match self.shape.bits {
-            1 => TileProduct { weights: IntegerView::<1>(*self), rows, x, out }.start(),
-            2 => TileProduct { weights: IntegerView::<2>(*self), rows, x, out }.start(),
-            3 => TileProduct { weights: IntegerView::<3>(*self), rows, x, out }.start(),
-            6 => TileProduct { weights: IntegerView::<6>(*self), rows, x, out }.start(),
-            _ => TileProduct { weights: IntegerView::<4>(*self), rows, x, out }.start(),
+            1 => TileProduct { weights: IntegerView::<1>(*self), up: up.map(|up| IntegerView(*up)), job }.start(),
+            2 => TileProduct { weights: IntegerView::<2>(*self), up: up.map(|up| IntegerView(*up)), job }.start(),
+            3 => TileProduct { weights: IntegerView::<3>(*self), up: up.map(|up| IntegerView(*up)), job }.start(),
+            6 => TileProduct { weights: IntegerView::<6>(*self), up: up.map(|up| IntegerView(*up)), job }.start(),
+            _ => TileProduct { weights: IntegerView::<4>(*self), up: up.map(|up| IntegerView(*up)), job }.start(),
         }
     }
 

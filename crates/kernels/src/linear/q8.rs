@@ -10,7 +10,7 @@
 use super::blocks::{BlockShape, Scales};
 use super::integer::{self, Activations, IntegerPanel, IntegerProduct, IntegerWeights};
 #[cfg(target_arch = "x86_64")]
-use super::tiles::{TileProduct, Tiles};
+use super::tiles::{Job, TileProduct};
 use super::{AHEAD, PANEL, Panel, Product, Weights, check};
 use crate::buffer::{Buffer, round_up};
 use crate::columns::Columns;
@@ -132,12 +132,17 @@ impl<'a> LinearQ8<'a> {
         }
     }
 
+    /// Whether another matrix differs in its numbers alone.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        self.shape == other.shape && self.bias == other.bias
+    }
+
     #[cfg(target_arch = "x86_64")]
-    pub(super) fn matmul_tiles(&self, rows: Range<usize>, x: Tiles<'_>, out: Columns<'_>) {
+    pub(super) fn tiles(&self, up: Option<&Self>, job: Job<'_, '_>) {
         if self.shape.offsets {
-            TileProduct { weights: View::<true>(*self), rows, x, out }.start();
+            TileProduct { weights: View::<true>(*self), up: up.map(|up| View(*up)), job }.start();
         } else {
-            TileProduct { weights: View::<false>(*self), rows, x, out }.start();
+            TileProduct { weights: View::<false>(*self), up: up.map(|up| View(*up)), job }.start();
         }
     }
 }

@@ -23,6 +23,8 @@
 //! three products a tile (two where weights are bytes), each with a load of 1 KB.
 
 #[cfg(target_arch = "x86_64")]
+mod ending;
+#[cfg(target_arch = "x86_64")]
 mod panel;
 #[cfg(target_arch = "x86_64")]
 mod product;
@@ -30,7 +32,7 @@ mod product;
 mod tests;
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use product::TileProduct;
+pub(super) use product::{Job, TileProduct};
 
 use super::Linear;
 use crate::columns::Columns;
@@ -126,18 +128,64 @@ impl<'a> Tiles<'a> {
     }
 }
 
+/// What becomes of products before they are written.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Then<'a> {
+    /// Added: a number for each row that is asked for.
+    pub bias: Option<&'a [f32]>,
+    /// Added after that: a number for each token and row, and how far the numbers of a token are from those of the one before.
+    pub added: Option<(&'a [f32], usize)>,
+}
+
 impl Linear<'_> {
     /// The product with activations as tiles, where [`Self::has_int8`]; else as [`Self::matmul_int8_columns`].
-    pub fn matmul_tiles_columns(&self, rows: Range<usize>, x: Tiles<'_>, out: Columns<'_>) {
+    pub fn matmul_tiles_columns(&self, rows: Range<usize>, x: Tiles<'_>, then: Then<'_>, out: Columns<'_>) {
+        self.tiles(None, rows, x, [then, Then::default()], out);
+    }
+
+    /// `silu(x · gateᵀ + b₀) · (x · upᵀ + b₁)` of the rows of two matrices where [`Self::gates`].
+    pub fn gated_tiles_columns(
+        [gate, up]: [&Self; 2],
+        rows: Range<usize>,
+        x: Tiles<'_>,
+        biases: [Option<&[f32]>; 2],
+        out: Columns<'_>,
+    ) {
+        assert!(gate.gates(up), "tiles: two matrices of another kind or shape");
+        gate.tiles(Some(up), rows, x, biases.map(|bias| Then { bias, added: None }), out);
+    }
+
+    /// Whether this and another matrix are alike enough for [`Self::gated_tiles_columns`].
+    pub fn gates(&self, up: &Self) -> bool {
+        match (self, up) {
+            (Self::Q8(a), Self::Q8(b)) => a.is_like(b),
+            (Self::Q4(a), Self::Q4(b)) => a.is_like(b),
+            (Self::Lut(a), Self::Lut(b)) => a.is_like(b),
+            _ => false,
+        }
+    }
+
+    fn tiles(&self, up: Option<&Self>, rows: Range<usize>, x: Tiles<'_>, then: [Then<'_>; 2], out: Columns<'_>) {
         assert_eq!(x.k, self.k(), "tiles: activations have {} values a token, the matrix {} columns", x.k, self.k());
         assert!(self.has_int8(), "tiles: there is no integer product with these weights");
         super::check("tiles", (self.rows(), self.k()), &rows, x.n * x.k, x.n, &out);
+        for Then { bias, added } in then {
+            assert!(bias.is_none_or(|bias| bias.len() == rows.len()), "tiles: not a bias for each of {rows:?}");
+            let long = |(added, stride): (&[f32], usize)| x.n == 0 || added.len() >= (x.n - 1) * stride + rows.len();
+            assert!(added.is_none_or(long), "tiles: too few numbers to be added");
+        }
         #[cfg(target_arch = "x86_64")]
-        match self {
-            Self::Q8(w) => w.matmul_tiles(rows, x, out),
-            Self::Q4(w) => w.matmul_tiles(rows, x, out),
-            Self::Lut(w) => w.matmul_tiles(rows, x, out),
-            _ => unreachable!("weights with integer products, as checked"),
+        {
+            let job = product::Job { rows, x, then, out };
+            match (self, up) {
+                (Self::Q8(w), None) => w.tiles(None, job),
+                (Self::Q4(w), None) => w.tiles(None, job),
+                (Self::Lut(w), None) => w.tiles(None, job),
+                (Self::Q8(w), Some(Self::Q8(up))) => w.tiles(Some(up), job),
+                (Self::Q4(w), Some(Self::Q4(up))) => w.tiles(Some(up), job),
+                (Self::Lut(w), Some(Self::Lut(up))) => w.tiles(Some(up), job),
+                _ => unreachable!("weights with integer products, as checked"),
+            }
         }
         #[cfg(not(target_arch = "x86_64"))]
         unreachable!("there is no proof of AMX on this processor");

@@ -2,129 +2,200 @@
 
 use super::super::PANEL;
 use super::super::integer::{BLOCK, IntegerPanel, IntegerWeights};
+use super::ending::{Ending, Gated, Plain};
 use super::panel::{CAPACITY, append, are_words};
-use super::{COLUMNS, TOKENS, Tiles, chunk};
+use super::{COLUMNS, Then, TOKENS, Tiles, chunk};
 use crate::columns::Columns;
 use crate::isa::{Amx, Avx512, TileKernel};
+use crate::lanes::Lanes;
 use crate::lanes::amx::{Line, Lines, Sums, Unit};
-use crate::lanes::{Lanes, load_part, store_part};
 use std::arch::x86_64::__m512;
 use std::ops::Range;
 
-/// The product as a kernel; lengths are already checked.
+/// Tokens whose sums wait for further chunks of columns; weights are made ready once for so many.
+const TOGETHER: usize = 256;
+
+/// Products as a kernel; lengths are already checked.
 pub(in super::super) struct TileProduct<'a, 'b, W> {
     pub(in super::super) weights: W,
-    pub(in super::super) rows: Range<usize>,
-    pub(in super::super) x: Tiles<'b>,
-    pub(in super::super) out: Columns<'a>,
+    /// Weights whose products are multiplied by the activations of those of `weights`.
+    pub(in super::super) up: Option<W>,
+    pub(in super::super) job: Job<'a, 'b>,
 }
 
-/// A chunk of two panels.
-struct Pair<'a> {
-    /// The first panel.
-    index: usize,
-    chunk: usize,
-    /// Whether weights are two bytes.
-    words: bool,
-    lines: [&'a [Line]; 2],
-    scales: [__m512; 2],
-}
-
-/// Sixteen tokens whose sums are there.
-struct Done<'a> {
-    first: usize,
-    scales: &'a [[u8; 4]; TOKENS],
+/// Which products, and where they go.
+pub(in super::super) struct Job<'a, 'b> {
+    pub(super) rows: Range<usize>,
+    pub(super) x: Tiles<'b>,
+    /// What becomes of the products with `weights`, and of those with `up`.
+    pub(super) then: [Then<'a>; 2],
+    pub(super) out: Columns<'a>,
 }
 
 impl<W: IntegerWeights> TileProduct<'_, '_, W> {
     pub(in super::super) fn start(self) {
-        self.x.amx.run(self);
+        self.job.x.amx.run(self);
     }
-
-    /// All tokens against two panels. While tiles multiply sixteen tokens, the sums of those before are made floats.
-    #[inline(always)]
-    fn tokens(&mut self, amx: Amx, unit: &Unit, pair: &Pair<'_>, sums: &mut Sums) {
-        let steps = chunk(self.x.k) / COLUMNS;
-        let tokens = self.x;
-        let mut before: Option<Done<'_>> = None;
-        for (group, (x, scales)) in tokens.groups().enumerate() {
-            let x = &x[pair.chunk * steps..];
-            let x = &x[..steps.min(x.len())];
-            if pair.words {
-                unit.words(x, pair.lines);
-            } else {
-                unit.bytes(x, pair.lines);
-            }
-            let done = Done { first: group * TOKENS, scales: &scales[pair.chunk] };
-            if let Some(before) = before.replace(done) {
-                self.write(amx.avx512(), sums, pair, before);
-            }
-            unit.store(sums);
-        }
-        if let Some(last) = before {
-            self.write(amx.avx512(), sums, pair, last);
-        }
-    }
-
-    /// The products of sixteen tokens, or what they add.
-    #[inline(always)]
-    fn write(&mut self, s: Avx512, sums: &Sums, pair: &Pair<'_>, Done { first, scales }: Done<'_>) {
-        let row = pair.index * PANEL - self.rows.start;
-        let count = TOKENS.min(self.x.n - first);
-        let out = &mut self.out.part(row..self.rows.len().min(row + 2 * PANEL));
-        for t in 0..count {
-            let out = out.row(first + t);
-            if let (0, Some(out)) = (pair.chunk, out.first_chunk_mut::<{ 2 * PANEL }>()) {
-                for (panel, out) in out.as_chunks_mut::<PANEL>().0.iter_mut().enumerate() {
-                    s.store(value(s, sums.of(panel, t), pair.scales[panel], scales[t], s.splat(0.0)), out);
-                }
-                continue;
-            }
-            for (panel, out) in out.chunks_mut(PANEL).enumerate() {
-                let before = if pair.chunk > 0 { load_part(s, out, 0.0) } else { s.splat(0.0) };
-                store_part(s, value(s, sums.of(panel, t), pair.scales[panel], scales[t], before), out);
-            }
-        }
-    }
-}
-
-/// Products of a token with sixteen rows, added to those before.
-#[inline(always)]
-fn value(s: Avx512, [high, low]: [&Line; 2], rows: __m512, token: [u8; 4], before: __m512) -> __m512 {
-    let [high, low] = [s.to_f32(s.iload(high)), s.to_f32(s.iload(low))];
-    let sum = s.mul(s.fma(high, s.splat(256.0), low), rows);
-    s.fma(sum, s.splat(f32::from_le_bytes(token)), before)
 }
 
 impl<W: IntegerWeights> TileKernel for TileProduct<'_, '_, W> {
     #[inline(always)]
-    fn run(mut self, amx: Amx) {
-        let s = amx.avx512();
-        let unit = amx.unit();
-        let mut lines = Lines::<CAPACITY>::new();
-        let mut sums = Sums::zero();
-        let (blocks, columns) = (self.x.k.div_ceil(BLOCK), chunk(self.x.k));
-        let panels = self.rows.start / PANEL..self.rows.end.div_ceil(PANEL);
-        // The next two panels come into the caches while these are multiplied.
-        let ahead = 2 * blocks * <W::Integers<Avx512> as IntegerPanel<Avx512>>::BYTES;
-        if blocks == 0 {
-            (0..self.x.n).for_each(|t| self.out.row(t).fill(0.0));
+    fn run(self, amx: Amx) {
+        let (s, Job { rows, x, then, out }) = (amx.avx512(), self.job);
+        let panels = rows.start / PANEL..rows.end.div_ceil(PANEL);
+        let bytes = x.k.div_ceil(BLOCK) * <W::Integers<Avx512> as IntegerPanel<Avx512>>::BYTES;
+        let mut walk = Walk { amx, unit: amx.unit(), x, lines: Lines::new(), sums: Sums::zero() };
+        match self.up {
+            None => {
+                let mut ending = Plain { start: rows.start, then: then[0], out };
+                for index in panels.clone().step_by(2) {
+                    // A last panel without another is multiplied twice.
+                    let second = (index + 1).min(panels.end - 1);
+                    let pair = [self.weights.integers(s, index), self.weights.integers(s, second)];
+                    walk.pair(&pair, 2 * bytes, index, &mut ending);
+                }
+            }
+            Some(up) => {
+                let mut ending = Gated { start: rows.start, biases: [then[0].bias, then[1].bias], out };
+                for index in panels {
+                    let pair = [self.weights.integers(s, index), up.integers(s, index)];
+                    walk.pair(&pair, bytes, index, &mut ending);
+                }
+            }
         }
-        for index in panels.clone().step_by(2) {
-            for chunk in 0..self.x.k.div_ceil(columns) {
-                let blocks = chunk * (columns / BLOCK)..blocks.min((chunk + 1) * (columns / BLOCK));
-                lines.clear();
+    }
+}
+
+/// All tokens, against one pair of panels after the other.
+struct Walk<'b> {
+    amx: Amx,
+    unit: Unit,
+    x: Tiles<'b>,
+    lines: Lines<CAPACITY>,
+    sums: Sums,
+}
+
+/// Sums of a token that wait for further chunks.
+type Waiting = [[f32; PANEL]; 2];
+
+/// A chunk of a pair of panels.
+struct Chunk<'a> {
+    /// Of the first panel.
+    index: usize,
+    /// Which of how many.
+    at: (usize, usize),
+    /// Whether weights are two bytes.
+    words: bool,
+    scales: [__m512; 2],
+    /// Sums of the chunks before, token by token.
+    waiting: &'a mut [Waiting],
+}
+
+/// Sixteen tokens whose sums are there.
+#[derive(Clone, Copy)]
+struct Done<'a> {
+    /// The first, among those that wait together.
+    first: usize,
+    scales: &'a [[u8; 4]; TOKENS],
+}
+
+impl Walk<'_> {
+    /// A pair of panels; the weights that lie `ahead` bytes further are asked for meanwhile.
+    #[inline(always)]
+    fn pair<P: IntegerPanel<Avx512>>(&mut self, pair: &[P; 2], ahead: usize, index: usize, ending: &mut impl Ending) {
+        let chunks = self.x.k.div_ceil(chunk(self.x.k));
+        if chunks == 1 {
+            return self.chunks(pair, ahead, index, &mut [], ending);
+        }
+        if chunks == 0 {
+            let zero = self.amx.avx512().splat(0.0);
+            return (0..self.x.n).for_each(|t| ending.write(self.amx.avx512(), index, t, [zero; 2]));
+        }
+        self.chunks(pair, ahead, index, &mut [[[0.0; PANEL]; 2]; TOGETHER], ending);
+    }
+
+    #[inline(always)]
+    fn chunks<P: IntegerPanel<Avx512>>(
+        &mut self,
+        pair: &[P; 2],
+        ahead: usize,
+        index: usize,
+        waiting: &mut [Waiting],
+        ending: &mut impl Ending,
+    ) {
+        let (s, columns, blocks) = (self.amx.avx512(), chunk(self.x.k), self.x.k.div_ceil(BLOCK));
+        let chunks = self.x.k.div_ceil(columns);
+        for first in (0..self.x.n).step_by(TOGETHER) {
+            for at in 0..chunks {
+                let blocks = at * (columns / BLOCK)..blocks.min((at + 1) * (columns / BLOCK));
+                self.lines.clear();
                 let mut scales = [s.splat(0.0); 2];
                 let mut words = true;
                 for panel in 0..2 {
-                    // A last panel without another is multiplied twice.
-                    let panel_at = self.weights.integers(s, (index + panel).min(panels.end - 1));
-                    words = are_words(s, &panel_at, blocks.start);
-                    scales[panel] = append(amx, &panel_at, blocks.clone(), words, ahead, &mut lines);
+                    words = are_words(s, &pair[panel], blocks.start);
+                    scales[panel] = append(self.amx, &pair[panel], blocks.clone(), words, ahead, &mut self.lines);
                 }
-                let (first, second) = lines.written().split_at(lines.written().len() / 2);
-                let pair = Pair { index, chunk, words, lines: [first, second], scales };
-                self.tokens(amx, &unit, &pair, &mut sums);
+                let mut chunk = Chunk { index, at: (at, chunks), words, scales, waiting: &mut *waiting };
+                self.tokens(first, &mut chunk, ending);
+            }
+        }
+    }
+
+    /// Tokens from `first` on, so many as wait together. While tiles multiply sixteen of them, the sums of those before are made
+    /// floats.
+    #[inline(always)]
+    fn tokens(&mut self, first: usize, chunk: &mut Chunk<'_>, ending: &mut impl Ending) {
+        let (s, steps, x) = (self.amx.avx512(), self::chunk(self.x.k) / COLUMNS, self.x);
+        let (a, b) = self.lines.written().split_at(self.lines.written().len() / 2);
+        let count = TOGETHER.min(x.n - first);
+        let mut before: Option<Done<'_>> = None;
+        let groups = x.groups().skip(first / TOKENS).take(count.div_ceil(TOKENS));
+        for (group, (x, scales)) in groups.enumerate() {
+            let x: &[[[Line; 2]; TOKENS]] = &x[chunk.at.0 * steps..];
+            let x = &x[..steps.min(x.len())];
+            if chunk.words {
+                self.unit.words(x, [a, b]);
+            } else {
+                self.unit.bytes(x, [a, b]);
+            }
+            if let Some(before) = before {
+                write(s, &self.sums, chunk, before, (first, count), ending);
+            }
+            self.unit.store(&mut self.sums);
+            before = Some(Done { first: group * TOKENS, scales: &scales[chunk.at.0] });
+        }
+        if let Some(last) = before {
+            write(s, &self.sums, chunk, last, (first, count), ending);
+        }
+    }
+}
+
+/// Makes sums floats: they end, or wait for further chunks.
+#[inline(always)]
+fn write(
+    s: Avx512,
+    sums: &Sums,
+    chunk: &mut Chunk<'_>,
+    done: Done<'_>,
+    (first, count): (usize, usize),
+    ending: &mut impl Ending,
+) {
+    let (at, chunks) = chunk.at;
+    for t in 0..TOKENS.min(count - done.first) {
+        let token = f32::from_le_bytes(done.scales[t]);
+        let mut values = [s.splat(0.0); 2];
+        for panel in 0..2 {
+            let [high, low] = sums.of(panel, t);
+            let (high, low) = (s.to_f32(s.iload(high)), s.to_f32(s.iload(low)));
+            let sum = s.mul(s.fma(high, s.splat(256.0), low), chunk.scales[panel]);
+            let before = if at > 0 { s.load(&chunk.waiting[done.first + t][panel]) } else { s.splat(0.0) };
+            values[panel] = s.fma(sum, s.splat(token), before);
+        }
+        if at + 1 == chunks {
+            ending.write(s, chunk.index, first + done.first + t, values);
+        } else {
+            for panel in 0..2 {
+                s.store(values[panel], &mut chunk.waiting[done.first + t][panel]);
             }
         }
     }

@@ -72,7 +72,8 @@ fn product(amx: Amx, linear: Linear<'_>, rows: Range<usize>, x: &[f32], k: usize
     assert_eq!((bytes[0], bytes[end]), (0xa5, 0xa5));
     let mut out = vec![f32::NAN; n * rows.len()];
     let width = rows.len();
-    linear.matmul_tiles_columns(rows, Tiles::new(amx, n, k, &bytes[1..end]), Columns::new(&mut out, width));
+    let x = Tiles::new(amx, n, k, &bytes[1..end]);
+    linear.matmul_tiles_columns(rows, x, Then::default(), Columns::new(&mut out, width));
     out
 }
 
@@ -292,4 +293,51 @@ fn no_columns_give_zeros() {
     let packed = LinearLut::packed(shape, &[0; 48], &[0.5; 16]);
     let y = product(amx, Linear::Lut(LinearLut::new(shape, &packed)), 0..0, &[1.0; 16 * 32], 32);
     assert!(y.is_empty());
+}
+
+#[test]
+fn what_follows_products_is_what_separate_steps_give() {
+    let Some(amx) = amx() else { return };
+    let isa = crate::Isa::detect();
+    // More tokens than wait together, one chunk and several, and odd rows.
+    for (n, rows, k) in [(37, 48, 64), (300, 50, 96), (290, 33, 1300)] {
+        let shape = BlockShape { rows, k, block: k, scale: ScaleType::F32, offsets: false };
+        let [gate, up] = [1, 2].map(|seed| {
+            let weights: Vec<u8> = numbers(seed, rows * k).iter().map(|&v| v as u8).collect();
+            LinearQ8::packed(shape, true, &weights, &vec![0.002; rows], None)
+        });
+        let [gate, up] = [&gate, &up].map(|packed| Linear::Q8(LinearQ8::new(shape, true, packed)));
+        let x = floats(3, n * k);
+        let mut bytes = vec![0; Tiles::bytes(n, k)];
+        let x = Tiles::quantize(amx, &x, n, k, &mut bytes);
+        let biases = [floats(4, rows), floats(5, rows)];
+        let stride = rows + 3;
+        let added = floats(6, n * stride);
+        let run = |w: &Linear<'_>, range: Range<usize>, then: Then<'_>| {
+            let mut out = vec![f32::NAN; n * range.len()];
+            let width = range.len();
+            w.matmul_tiles_columns(range, x, then, Columns::new(&mut out, width));
+            out
+        };
+        for range in [0..rows, 16..rows] {
+            let [first, second] = [&biases[0], &biases[1]].map(|bias| &bias[range.clone()]);
+            let then = Then { bias: Some(first), added: Some((&added[range.start..], stride)) };
+            let mut expected = run(&gate, range.clone(), Then::default());
+            for (t, y) in expected.chunks_exact_mut(range.len()).enumerate() {
+                for (r, y) in y.iter_mut().enumerate() {
+                    *y = *y + first[r] + added[t * stride + range.start + r];
+                }
+            }
+            same(&run(&gate, range.clone(), then), &expected, &format!("{n} tokens, rows {range:?} of {k}"));
+            let mut expected = run(&gate, range.clone(), Then { bias: Some(first), added: None });
+            let ups = run(&up, range.clone(), Then { bias: Some(second), added: None });
+            for (y, up) in expected.chunks_exact_mut(range.len()).zip(ups.chunks_exact(range.len())) {
+                crate::elementwise::binary_in_place(isa, crate::elementwise::Binary::SiluMul, y, up);
+            }
+            let mut out = vec![f32::NAN; n * range.len()];
+            let columns = Columns::new(&mut out, range.len());
+            Linear::gated_tiles_columns([&gate, &up], range.clone(), x, [Some(first), Some(second)], columns);
+            same(&out, &expected, &format!("gated, {n} tokens, rows {range:?} of {k}"));
+        }
+    }
 }

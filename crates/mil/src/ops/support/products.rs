@@ -8,7 +8,8 @@ use std::sync::Arc;
 use anemone_kernels::Isa;
 use anemone_kernels::columns::Columns;
 use anemone_kernels::elementwise::{Binary, binary_in_place};
-use anemone_kernels::linear::{Activations, PANEL, Tiles, integer, tiles};
+use anemone_kernels::linear::tiles::Then;
+use anemone_kernels::linear::{Activations, Linear, PANEL, Tiles, integer, tiles};
 use anemone_kernels::words::{bytes_of, bytes_of_mut};
 use smallvec::SmallVec;
 
@@ -110,14 +111,22 @@ impl<'a> Input<'a> {
         Self { x: &self.x[from * k..to * k], n: to - from, quantized }
     }
 
-    /// The product with rows `first..` of a matrix, as many as there are columns in `out`.
-    pub(super) fn product(&self, matrix: &Matrix, first: usize, out: Columns<'_>) {
-        let w = matrix.view();
-        let rows = first..first + out.width();
+    /// The product with rows `first..` of a matrix, as many as there are columns in `out`, and what follows it.
+    pub(super) fn product(&self, matrix: &Matrix, first: usize, then: Then<'_>, mut out: Columns<'_>) {
+        let (w, isa, width) = (matrix.view(), matrix.isa(), out.width());
+        let rows = first..first + width;
         match self.quantized {
-            Quantized::Blocks(x) if w.has_int8() => w.matmul_int8_columns(matrix.isa(), rows, x, out),
-            Quantized::Tiles(x) if w.has_int8() => w.matmul_tiles_columns(rows, x, out),
-            _ => w.matmul_columns(matrix.isa(), rows, self.x, self.n, out),
+            Quantized::Tiles(x) if w.has_int8() => return w.matmul_tiles_columns(rows, x, then, out),
+            Quantized::Blocks(x) if w.has_int8() => w.matmul_int8_columns(isa, rows, x, out.part(0..width)),
+            _ => w.matmul_columns(isa, rows, self.x, self.n, out.part(0..width)),
+        }
+        for t in 0..self.n {
+            if let Some(bias) = then.bias {
+                binary_in_place(isa, Binary::Add, out.row(t), bias);
+            }
+            if let Some((added, stride)) = then.added {
+                binary_in_place(isa, Binary::Add, out.row(t), &added[t * stride..][..width]);
+            }
         }
     }
 }
@@ -134,19 +143,13 @@ pub(crate) fn products(x: &[f32], terms: &[Term<'_>], exact: bool, outs: &mut [C
     let rows = terms.iter().map(|t| t.matrix.view().rows()).sum();
     let workers = cx.workers;
     let x = Input::new(isa, x, k, terms.iter().any(|t| integers(t.matrix, exact)), cx);
-    workers.for_columns(outs, piece(x.n, rows, k), &|i, first, mut out| {
+    workers.for_columns(outs, piece(x.n, rows, k), &|i, first, out| {
         let Term { matrix, bias, added } = &terms[i];
-        let width = out.width();
-        x.product(matrix, first, out.part(0..width));
-        let all = matrix.view().rows();
-        for t in 0..x.n {
-            if let Some(bias) = bias {
-                binary_in_place(isa, Binary::Add, out.row(t), &bias[first..][..width]);
-            }
-            if let Some(added) = added {
-                binary_in_place(isa, Binary::Add, out.row(t), &added[t * all + first..][..width]);
-            }
-        }
+        let then = Then {
+            bias: bias.map(|bias| &bias[first..][..out.width()]),
+            added: added.map(|added| (added.get(first..).unwrap_or_default(), matrix.view().rows())),
+        };
+        x.product(matrix, first, then, out);
     });
 }
 
@@ -167,20 +170,23 @@ pub(crate) fn gated(
     let piece = piece(x.n, 2 * rows, k).min(ROWS);
     workers.for_columns(&mut [Columns::new(out, rows)], piece, &|_, first, mut out| {
         let width = out.width();
-        x.product(gate, first, out.part(0..width));
+        let biases = biases.map(|bias| bias.map(|bias| &bias[first..][..width]));
+        let (w, u) = (gate.view(), up.view());
+        if let Quantized::Tiles(x) = x.quantized
+            && w.has_int8()
+            && w.gates(&u)
+        {
+            return Linear::gated_tiles_columns([&w, &u], first..first + width, x, biases, out);
+        }
+        let then = |bias| Then { bias, added: None };
+        x.product(gate, first, then(biases[0]), out.part(0..width));
         let mut waiting = [0.0; WAITING * ROWS];
         for from in (0..x.n).step_by(WAITING) {
             let x = x.rows(from, x.n.min(from + WAITING), k);
             let waiting = &mut waiting[..x.n * width];
-            x.product(up, first, Columns::new(waiting, width));
-            for (t, up) in waiting.chunks_exact_mut(width).enumerate() {
-                let gate = out.row(from + t);
-                for (of, bias) in [&mut *gate, &mut *up].into_iter().zip(biases) {
-                    if let Some(bias) = bias {
-                        binary_in_place(isa, Binary::Add, of, &bias[first..][..width]);
-                    }
-                }
-                binary_in_place(isa, Binary::SiluMul, gate, up);
+            x.product(up, first, then(biases[1]), Columns::new(waiting, width));
+            for (t, up) in waiting.chunks_exact(width).enumerate() {
+                binary_in_place(isa, Binary::SiluMul, out.row(from + t), up);
             }
         }
     });

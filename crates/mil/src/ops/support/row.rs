@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anemone_kernels::columns::Columns;
 use anemone_kernels::elementwise::{Binary, binary_in_place};
+use anemone_kernels::linear::tiles::Then;
 use anemone_kernels::linear::Activations;
 use anemone_kernels::words::{bytes_of, bytes_of_mut};
 use smallvec::SmallVec;
@@ -84,10 +85,10 @@ impl Lasting for Row {
             let first = piece * ROWS;
             let width = ROWS.min(rows - first);
             let results = &mut results[..width];
-            x.product(matrix, first, Columns::new(results, width));
+            x.product(matrix, first, Then::default(), Columns::new(results, width));
             if self.gated {
                 let mut up = [0.0; ROWS];
-                x.product(&self.matrices[1], first, Columns::new(&mut up[..width], width));
+                x.product(&self.matrices[1], first, Then::default(), Columns::new(&mut up[..width], width));
                 binary_in_place(matrix.isa(), Binary::SiluMul, results, &up[..width]);
             }
             return;
