@@ -1,8 +1,14 @@
 //! Copies between strided storage and tensors without gaps, and between half and single floats.
 
+use anemone_kernels::Isa;
+use anemone_kernels::convert::{f16_to_f32, f32_to_f16};
 use anemone_mil::layout::Layout;
+use anemone_mil::lower::Workers;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
+
+/// Elements of a piece of work.
+const PIECE: usize = 1 << 12;
 
 /// Calls `f(start in row-major order, start in the storage, length)` for each run of neighbours along the last axes.
 fn for_runs(layout: &Layout, mut f: impl FnMut(usize, usize, usize)) {
@@ -29,25 +35,44 @@ pub(crate) fn gather<T: Copy>(layout: &Layout, from: &[T], to: &mut [T]) {
     });
 }
 
+/// As [`gather`] of single floats, in pieces that all threads share.
+pub(crate) fn gather_with(workers: &dyn Workers, layout: &Layout, from: &[f32], to: &mut [f32]) {
+    let outer = layout.shape.iter().position(|&n| n != 1).unwrap_or(0);
+    let inner: usize = layout.shape.iter().skip(outer + 1).product();
+    let rows = (PIECE / inner.max(1)).max(1);
+    if to.len() <= rows * inner {
+        return gather(layout, from, to);
+    }
+    workers.for_chunks(to, rows * inner, &|i, to| {
+        let mut part = layout.clone();
+        part.offset += i * rows * part.strides[outer];
+        part.shape[outer] = to.len() / inner;
+        gather(&part, from, to);
+    });
+}
+
 /// Copies a view of half floats to single floats without gaps.
 pub(crate) fn gather_halves(layout: &Layout, from: &[f16], to: &mut [f32]) {
+    let isa = Isa::detect();
     for_runs(layout, |i, at, n| match n {
         1 => to[i] = from[at].to_f32(),
-        _ => from[at..at + n].convert_to_f32_slice(&mut to[i..i + n]),
+        _ => f16_to_f32(isa, from[at..at + n].reinterpret_cast(), &mut to[i..i + n]),
     });
 }
 
 /// Copies single floats without gaps to a view of half floats, rounding to the nearest even.
 pub(crate) fn scatter_halves(layout: &Layout, from: &[f32], to: &mut [f16]) {
+    let isa = Isa::detect();
     for_runs(layout, |i, at, n| match n {
         1 => to[at] = f16::from_f32(from[i]),
-        _ => to[at..at + n].convert_from_f32_slice(&from[i..i + n]),
+        _ => f32_to_f16(isa, &from[i..i + n], to[at..at + n].reinterpret_cast_mut()),
     });
 }
 
 /// Copies a view of single floats to a view of half floats of the same shape, rounding to the nearest even.
 pub(crate) fn scatter_view(layout: &Layout, source: &Layout, from: &[f32], to: &mut [f16]) {
     assert_eq!(layout.shape, source.shape, "views of one shape");
+    let isa = Isa::detect();
     let mut outer = layout.shape.len();
     let mut run = 1;
     if outer > 0 && layout.strides[outer - 1] == 1 && source.strides[outer - 1] == 1 {
@@ -65,7 +90,7 @@ pub(crate) fn scatter_view(layout: &Layout, source: &Layout, from: &[f32], to: &
         }
         match run {
             1 => to[at] = f16::from_f32(from[there]),
-            _ => to[at..at + run].convert_from_f32_slice(&from[there..there + run]),
+            _ => f32_to_f16(isa, &from[there..there + run], to[at..at + run].reinterpret_cast_mut()),
         }
     }
 }

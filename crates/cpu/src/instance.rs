@@ -13,7 +13,7 @@ use anemone_mil::{Buffer, Data, DataMut};
 use half::f16;
 use smallvec::SmallVec;
 
-use crate::copy::{gather, gather_halves, scatter_halves, scatter_view};
+use crate::copy::{gather, gather_halves, gather_with, scatter_halves, scatter_view};
 use crate::error::RunError;
 use crate::plan::{Plan, Port, RunAction, RunStep, Varying};
 use crate::pool::Pool;
@@ -235,7 +235,7 @@ impl Instance {
             }
             RunAction::Eval => step.op.expect("a node has its operation").0.eval(&x, &mut outs),
             _ => {
-                copy(&x, &mut outs[0]);
+                copy(&x, &mut outs[0], &self.pool);
                 Ok(())
             }
         }
@@ -256,11 +256,11 @@ impl Instance {
     }
 }
 
-fn copy(x: &StepOperands<'_>, out: &mut Out<'_>) {
+fn copy(x: &StepOperands<'_>, out: &mut Out<'_>, pool: &Pool) {
     let layout = x.layout_at(0, 0).expect("a copy is of a view");
     match (x.halves_at(0, 0), x.storage(0, 0), &mut out.data) {
         (Some(halves), _, DataMut::F32(to)) => gather_halves(layout, halves, to),
-        (None, Some(Data::F32(from)), DataMut::F32(to)) => gather(layout, from, to),
+        (None, Some(Data::F32(from)), DataMut::F32(to)) => gather_with(pool, layout, from, to),
         (None, Some(Data::I32(from)), DataMut::I32(to)) => gather(layout, from, to),
         (None, Some(Data::Bool(from)), DataMut::Bool(to)) => gather(layout, from, to),
         _ => unreachable!("a copy keeps the class of its elements"),

@@ -26,7 +26,7 @@ use crate::variant::Variant;
 /// Elsewhere it is none that counts.
 #[must_use]
 pub fn worthwhile_width() -> Option<usize> {
-    matches!(Isa::detect(), Isa::Amx(_)).then_some(256)
+    matches!(Isa::detect(), Isa::Amx(_)).then_some(128)
 }
 
 /// A function at any width of a range.

@@ -197,7 +197,13 @@ fn linear(isa: Isa, kind: &str, rows: usize, k: usize, set: usize) {
         let seconds = best(|| {
             let x = Tiles::quantize(amx, &x, n, k, &mut buffer);
             for first in (0..rows).step_by(32) {
-                w.matmul_tiles_columns(first..first + 32, x, Then::default(), Columns::new(&mut out, rows).part(first..first + 32));
+                w.matmul_tiles_columns(
+                    first..first + 32,
+                    x,
+                    Then::default(),
+                    32,
+                    Columns::new(&mut out, rows).part(first..first + 32),
+                );
             }
         });
         println!(

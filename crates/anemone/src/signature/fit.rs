@@ -9,7 +9,7 @@ use anemone_mil::{Function, PortShape, TensorType};
 use super::{Call, Feed, Gives, HostCache, Signature};
 
 /// The width of the wide call of functions that take any number of tokens.
-const WIDE: usize = 64;
+const WIDE: usize = 128;
 /// The widest call that is made of functions that offer several.
 const WIDEST: usize = 128;
 

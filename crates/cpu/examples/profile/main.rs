@@ -83,7 +83,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// The plan, and the number of tokens if it takes any.
-fn plan(package: &str, function: &str, options: &PlanOptions) -> Result<(Plan, Option<usize>), Box<dyn std::error::Error>> {
+fn plan(
+    package: &str,
+    function: &str,
+    options: &PlanOptions,
+) -> Result<(Plan, Option<usize>), Box<dyn std::error::Error>> {
     let cache = PackCache::default();
     let made = match package {
         "vision" => models::vision(function.parse()?)?,

@@ -28,58 +28,49 @@ macro_rules! run {
 }
 
 impl Amx {
-    /// Sixteen numbers within i16, each of them four times: for the first halves of each quarter of 64 bytes, and the second.
+    /// Sixteen numbers within i16, each of them as both words of its lane.
     #[inline(always)]
-    pub(crate) fn each_four_times(self, v: __m512) -> [__m512i; 2] {
+    pub(crate) fn twice(self, v: __m512) -> __m512i {
         run!({
-            let words = _mm512_castsi256_si512(_mm512_cvtepi32_epi16(_mm512_cvtps_epi32(v)));
-            // Rows 4q and 4q + 1 of quarter q, then 4q + 2 and 4q + 3.
-            let first = _mm512_set_epi64(
-                0x000d_000d_000d_000d,
-                0x000c_000c_000c_000c,
-                0x0009_0009_0009_0009,
-                0x0008_0008_0008_0008,
-                0x0005_0005_0005_0005,
-                0x0004_0004_0004_0004,
-                0x0001_0001_0001_0001,
-                0,
-            );
-            let second = _mm512_add_epi16(first, _mm512_set1_epi16(2));
-            [_mm512_permutexvar_epi16(first, words), _mm512_permutexvar_epi16(second, words)]
+            let v = _mm512_cvtps_epi32(v);
+            let low = _mm512_set1_epi32(0xffff);
+            // Where `low` has a bit the second, else the third.
+            _mm512_ternarylogic_epi32::<0xca>(low, v, _mm512_slli_epi32::<16>(v))
         })
     }
 
-    /// 64 pairs of bytes as words, `256 · high + low`, in the order of [`Self::each_four_times`].
+    /// 64 pairs of bytes as words, `256 · high + low`: those at even places, and those at odd ones.
     #[inline(always)]
     pub(crate) fn words(self, high: __m512i, low: __m512i) -> [__m512i; 2] {
-        run!([_mm512_unpacklo_epi8(low, high), _mm512_unpackhi_epi8(low, high)])
-    }
-
-    /// The high bytes of words, plus one where the low byte is 128 or more: as signed bytes, `256 · high + low` is the word.
-    #[inline(always)]
-    pub(crate) fn high_bytes(self, [a, b]: [__m512i; 2]) -> __m512i {
         run!({
-            let half = _mm512_set1_epi16(128);
-            let [a, b] = [_mm512_add_epi16(a, half), _mm512_add_epi16(b, half)];
-            _mm512_permutex2var_epi8(a, _mm512_loadu_si512(BYTES[1].as_ptr().cast()), b)
+            let below = _mm512_set1_epi16(0xff);
+            [
+                _mm512_ternarylogic_epi32::<0xca>(below, low, _mm512_slli_epi16::<8>(high)),
+                _mm512_ternarylogic_epi32::<0xca>(below, _mm512_srli_epi16::<8>(low), high),
+            ]
         })
     }
 
-    /// The low bytes of words.
+    /// The bytes of words less 128, in the order of [`Self::words`]: as signed bytes, `256 · high + low` is the word less 128.
     #[inline(always)]
-    pub(crate) fn low_bytes(self, [a, b]: [__m512i; 2]) -> __m512i {
-        run!(_mm512_permutex2var_epi8(a, _mm512_loadu_si512(BYTES[0].as_ptr().cast()), b))
+    pub(crate) fn bytes(self, [even, odd]: [__m512i; 2]) -> [__m512i; 2] {
+        run!({
+            let below = _mm512_set1_epi16(0xff);
+            let high = _mm512_ternarylogic_epi32::<0xca>(below, _mm512_srli_epi16::<8>(even), odd);
+            let low = _mm512_ternarylogic_epi32::<0xca>(below, even, _mm512_slli_epi16::<8>(odd));
+            [high, _mm512_xor_si512(low, _mm512_set1_epi8(-128))]
+        })
     }
 
     /// `(a · b + 2^14) >> 15`, word by word.
     #[inline(always)]
-    pub(crate) fn scaled(self, a: [__m512i; 2], b: [__m512i; 2]) -> [__m512i; 2] {
-        run!([_mm512_mulhrs_epi16(a[0], b[0]), _mm512_mulhrs_epi16(a[1], b[1])])
+    pub(crate) fn scaled(self, a: __m512i, b: __m512i) -> __m512i {
+        run!(_mm512_mulhrs_epi16(a, b))
     }
 
     #[inline(always)]
-    pub(crate) fn add_words(self, a: [__m512i; 2], b: [__m512i; 2]) -> [__m512i; 2] {
-        run!([_mm512_add_epi16(a[0], b[0]), _mm512_add_epi16(a[1], b[1])])
+    pub(crate) fn add_words(self, a: __m512i, b: __m512i) -> __m512i {
+        run!(_mm512_add_epi16(a, b))
     }
 
     /// Each byte with the bits of `flip` turned over.
@@ -128,20 +119,6 @@ impl Amx {
         Unit { thread: PhantomData }
     }
 }
-
-/// Which of 128 bytes, words in the order of [`Amx::words`], are the low ones, and the high ones.
-static BYTES: [Line; 2] = {
-    let mut bytes = [[0; 64]; 2];
-    let mut i = 0;
-    while i < 64 {
-        let (quarter, at) = (i / 16, i % 16);
-        let low = if at < 8 { quarter * 16 + 2 * at } else { 64 + quarter * 16 + 2 * (at - 8) };
-        bytes[0][i] = low as u8;
-        bytes[1][i] = low as u8 + 1;
-        i += 1;
-    }
-    bytes
-};
 
 /// Lines of weights on the stack, written one after the other: `N` at most.
 pub(crate) struct Lines<const N: usize> {

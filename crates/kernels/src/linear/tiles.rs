@@ -2,16 +2,17 @@
 //!
 //! # Numbers
 //!
-//! The columns are cut into chunks of at most [`LONGEST`], see [`chunk`]. In a chunk, the values of a token become `x ≈ s · (256 · x₁ + x₀)` with
-//! `s = max |x| / 32512`, the weights of a row `w ≈ r · (256 · w₁ + w₀)` with `r` a 32512th of the largest that its scales and
-//! offsets allow; `x₁`, `x₀`, `w₁`, `w₀` are signed bytes. Weights of one scale a row are a byte already: `w = r · w₀`, exactly.
+//! The columns are cut into chunks of at most [`LONGEST`], see [`chunk`]. In a chunk, the values of a token become
+//! `x ≈ s · (256 · x₁ + x₀)` with `s = max |x| / 32512`, the weights of a row `w ≈ r · (256 · w₁ + w₀)` with `r` a 32512th of
+//! the largest that its scales and offsets allow; `x₁`, `x₀`, `w₁`, `w₀` are signed bytes. Weights of one scale a row are a byte
+//! already: `w = r · w₀`, exactly.
 //!
 //! `y = Σ over chunks, in order, of s · r · 256 · (256 · Σ x₁ w₁ + Σ x₀ w₁ + Σ x₁ w₀)`, or `s · r · (256 · Σ x₁ w₀ + Σ x₀ w₀)`
 //!
 //! The sums are exact in 32-bit integers. What is left out, `Σ x₀ w₀`, is at most `2^14` a column, and by chance some 5500
-//! times the root of their number, beside products of up to `32512²`. The bits of a token depend neither on the rows asked for nor on the other tokens.
-//! They differ from those of [`super::integer`], which scales 32 columns at a time: there, sums must leave the tiles for every 32
-//! columns, which takes longer than the products.
+//! times the root of their number, beside products of up to `32512²`. The bits of a token depend neither on the rows asked for
+//! nor on the other tokens. They differ from those of [`super::integer`], which scales 32 columns at a time: there, sums must
+//! leave the tiles for every 32 columns, which takes longer than the products.
 //!
 //! A token with a NaN or an infinity gives NaN, and so does a row with one among its scales; largest values below 1e-30 count as
 //! zero.
@@ -19,8 +20,10 @@
 //! # Roofline
 //!
 //! A tile instruction multiplies 16 tokens by 16 rows by 64 columns in 16 cycles: sixteen times a vector's dot products a cycle.
-//! Two panels of weights are made into bytes once for all tokens (about nine vector instructions for 64 weights), and then take
-//! three products a tile (two where weights are bytes), each with a load of 1 KB.
+//! Two panels of weights are made into bytes once for all tokens (about fifteen vector instructions for 64 weights), and then take
+//! three products a tile (two where weights are bytes), each with a load of 1 KB. Loads from the first cache keep up with that,
+//! those from the second take as long again: so weights stay in the first, in chunks of [`LONGEST`] columns, and activations pass
+//! by it. Sums become floats while the next products run.
 
 #[cfg(target_arch = "x86_64")]
 mod ending;
@@ -138,9 +141,17 @@ pub struct Then<'a> {
 }
 
 impl Linear<'_> {
-    /// The product with activations as tiles, where [`Self::has_int8`]; else as [`Self::matmul_int8_columns`].
-    pub fn matmul_tiles_columns(&self, rows: Range<usize>, x: Tiles<'_>, then: Then<'_>, out: Columns<'_>) {
-        self.tiles(None, rows, x, [then, Then::default()], out);
+    /// The product with activations as tiles, where [`Self::has_int8`]; else as [`Self::matmul_int8_columns`]. Rows that are
+    /// `ahead` of these are asked for meanwhile: those that this thread will probably come to next.
+    pub fn matmul_tiles_columns(
+        &self,
+        rows: Range<usize>,
+        x: Tiles<'_>,
+        then: Then<'_>,
+        ahead: usize,
+        out: Columns<'_>,
+    ) {
+        self.tiles(None, rows, x, [then, Then::default()], ahead, out);
     }
 
     /// `silu(x · gateᵀ + b₀) · (x · upᵀ + b₁)` of the rows of two matrices where [`Self::gates`].
@@ -149,10 +160,11 @@ impl Linear<'_> {
         rows: Range<usize>,
         x: Tiles<'_>,
         biases: [Option<&[f32]>; 2],
+        ahead: usize,
         out: Columns<'_>,
     ) {
         assert!(gate.gates(up), "tiles: two matrices of another kind or shape");
-        gate.tiles(Some(up), rows, x, biases.map(|bias| Then { bias, added: None }), out);
+        gate.tiles(Some(up), rows, x, biases.map(|bias| Then { bias, added: None }), ahead, out);
     }
 
     /// Whether this and another matrix are alike enough for [`Self::gated_tiles_columns`].
@@ -165,7 +177,15 @@ impl Linear<'_> {
         }
     }
 
-    fn tiles(&self, up: Option<&Self>, rows: Range<usize>, x: Tiles<'_>, then: [Then<'_>; 2], out: Columns<'_>) {
+    fn tiles(
+        &self,
+        up: Option<&Self>,
+        rows: Range<usize>,
+        x: Tiles<'_>,
+        then: [Then<'_>; 2],
+        ahead: usize,
+        out: Columns<'_>,
+    ) {
         assert_eq!(x.k, self.k(), "tiles: activations have {} values a token, the matrix {} columns", x.k, self.k());
         assert!(self.has_int8(), "tiles: there is no integer product with these weights");
         super::check("tiles", (self.rows(), self.k()), &rows, x.n * x.k, x.n, &out);
@@ -176,7 +196,7 @@ impl Linear<'_> {
         }
         #[cfg(target_arch = "x86_64")]
         {
-            let job = product::Job { rows, x, then, out };
+            let job = product::Job { rows, x, then, ahead, out };
             match (self, up) {
                 (Self::Q8(w), None) => w.tiles(None, job),
                 (Self::Q4(w), None) => w.tiles(None, job),

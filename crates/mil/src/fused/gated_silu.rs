@@ -9,6 +9,7 @@ use super::{Argument, Fused};
 use crate::case::Case;
 use crate::lower::{Context, Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
+use crate::ops::support::spread::PIECE;
 use crate::tensor::Tensor;
 use crate::types::{DType, Opset};
 
@@ -18,8 +19,6 @@ pub struct GatedSilu;
 
 const GATE: usize = 0;
 const UP: usize = 1;
-/// Elements that one piece of work computes.
-const PIECE: usize = 4096;
 
 /// How `silu(gate) · up` is written.
 pub(super) fn gated(gate: &Pattern, up: &Pattern) -> Vec<Pattern> {

@@ -14,6 +14,7 @@ use crate::case::Case;
 use crate::constant::Const;
 use crate::lower::{Context, Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
+use crate::ops::support::spread::PIECE;
 use crate::tensor::Tensor;
 use crate::types::{DType, Opset};
 
@@ -138,8 +139,10 @@ impl Kernel for Lowered {
     fn run(&self, x: &dyn Operands, out: &mut [Out<'_>], cx: &mut Context<'_>) -> Result<(), OpError> {
         let (all, weight, epsilon) = (x.f32s(X)?, x.f32s(WEIGHT)?, x.f32(EPSILON)?);
         let width = weight.len();
-        cx.workers.for_chunks(out[0].f32s()?, width, &|row, out| {
-            rms_norm(self.0, &all[row * width..][..width], weight, epsilon, out);
+        let piece = (PIECE / width).max(1) * width;
+        cx.workers.for_chunks(out[0].f32s()?, piece, &|i, out| {
+            let rows = all[i * piece..].chunks_exact(width);
+            rows.zip(out.chunks_exact_mut(width)).for_each(|(x, out)| rms_norm(self.0, x, weight, epsilon, out));
         });
         Ok(())
     }

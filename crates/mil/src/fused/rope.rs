@@ -14,6 +14,7 @@ use crate::case::Case;
 use crate::layout::Layout;
 use crate::lower::{Context, Kernel, LowerOperands};
 use crate::op::{Op, OpError, Operands, Out, Param, Results};
+use crate::ops::support::spread::PIECE;
 use crate::program::ValueId;
 use crate::tensor::Tensor;
 use crate::types::{DType, Opset, elements};
@@ -30,8 +31,6 @@ const COS: usize = 1;
 const SIN: usize = 2;
 /// The pairs of a row: half of what is turned.
 const HALF: usize = 3;
-/// Elements that one piece of work turns, about.
-const PIECE: usize = 4096;
 
 impl Fused for Rope {
     fn op(&self) -> &'static dyn Op {

@@ -12,22 +12,18 @@ use std::ops::Range;
 pub(super) const CAPACITY: usize = 2 * LONGEST / COLUMNS * HEIGHT * 2;
 
 /// Appends `blocks` of a panel, four columns a line; where `words`, the line of high bytes and then that of low ones.
-/// Gives what a step of the sums is, row by row. The weights that lie `ahead` bytes further are asked for meanwhile.
+/// Gives what a step of the sums is, row by row.
 #[inline(always)]
 pub(super) fn append<P: IntegerPanel<Avx512>>(
     amx: Amx,
     panel: &P,
     blocks: Range<usize>,
     words: bool,
-    ahead: usize,
     lines: &mut Lines<CAPACITY>,
 ) -> __m512 {
     let s = amx.avx512();
-    let scale = if words {
-        words_of(amx, panel, blocks.clone(), ahead, lines)
-    } else {
-        bytes_of(amx, panel, blocks.clone(), ahead, lines)
-    };
+    let scale =
+        if words { words_of(amx, panel, blocks.clone(), lines) } else { bytes_of(amx, panel, blocks.clone(), lines) };
     if !blocks.len().is_multiple_of(COLUMNS / BLOCK) {
         for _ in 0..if words { 2 } else { 1 } {
             lines.push(amx, [amx.zero(); BLOCK / 4]);
@@ -45,19 +41,12 @@ pub(super) fn are_words<P: IntegerPanel<Avx512>>(s: Avx512, panel: &P, block: us
 
 /// Weights of a scale a row, which are bytes.
 #[inline(always)]
-fn bytes_of<P: IntegerPanel<Avx512>>(
-    amx: Amx,
-    panel: &P,
-    blocks: Range<usize>,
-    ahead: usize,
-    into: &mut Lines<CAPACITY>,
-) -> __m512 {
+fn bytes_of<P: IntegerPanel<Avx512>>(amx: Amx, panel: &P, blocks: Range<usize>, into: &mut Lines<CAPACITY>) -> __m512 {
     let s = amx.avx512();
     let bias = panel.bias() as u8;
     let chunk = panel.chunk(s, blocks.start);
     for block in blocks {
         let lines = panel.lines(block);
-        panel.prefetch(s, lines, ahead);
         let mut made = [amx.zero(); 8];
         for g in 0..4 {
             let [bytes, _] = panel.bytes(s, &chunk, lines, g);
@@ -72,33 +61,27 @@ fn bytes_of<P: IntegerPanel<Avx512>>(
 
 /// Weights of a scale a block, or of an offset, or of a table.
 #[inline(always)]
-fn words_of<P: IntegerPanel<Avx512>>(
-    amx: Amx,
-    panel: &P,
-    blocks: Range<usize>,
-    ahead: usize,
-    into: &mut Lines<CAPACITY>,
-) -> __m512 {
+fn words_of<P: IntegerPanel<Avx512>>(amx: Amx, panel: &P, blocks: Range<usize>, into: &mut Lines<CAPACITY>) -> __m512 {
     let s = amx.avx512();
     let (scale, factor) = row_scale(s, panel, blocks.clone());
     for block in blocks {
         let chunk = panel.chunk(s, block);
         let times = s.mul(panel.scale(&chunk), factor);
-        let scales = amx.each_four_times(s.mul(times, s.splat(half::<P>())));
-        let shift = shift(s, panel, &chunk);
-        let shifts = amx.each_four_times(s.mul(times, shift));
+        let scales = amx.twice(s.mul(times, s.splat(half::<P>())));
+        // Bytes are made of words that are 128 more.
+        let mut shifts = amx.word(128);
+        if P::PLANES == 1 {
+            shifts = amx.add_words(shifts, amx.twice(s.mul(times, shift(s, panel, &chunk))));
+        }
         let lines = panel.lines(block);
-        panel.prefetch(s, lines, ahead);
         let mut made = [amx.zero(); 16];
         for g in 0..4 {
             let [high, low] = panel.bytes(s, &chunk, lines, g);
             for half in 0..2 {
-                let mut words = amx.scaled(moved::<P>(amx, high[half], low[half]), scales);
-                if P::PLANES == 1 {
-                    words = amx.add_words(words, shifts);
-                }
-                made[4 * g + 2 * half] = amx.high_bytes(words);
-                made[4 * g + 2 * half + 1] = amx.low_bytes(words);
+                let [even, odd] = moved::<P>(amx, high[half], low[half]);
+                let (even, odd) = (amx.scaled(even, scales), amx.scaled(odd, scales));
+                let bytes = amx.bytes([amx.add_words(even, shifts), amx.add_words(odd, shifts)]);
+                [made[4 * g + 2 * half], made[4 * g + 2 * half + 1]] = bytes;
             }
         }
         into.push(amx, made);
@@ -123,7 +106,8 @@ fn half<P: IntegerPanel<Avx512>>() -> f32 {
 fn moved<P: IntegerPanel<Avx512>>(amx: Amx, high: __m512i, low: __m512i) -> [__m512i; 2] {
     if P::PLANES == 2 {
         // Both bytes are moved up by 128.
-        amx.add_words(amx.words(amx.flip(high, 0x80), low), [amx.word(-128); 2])
+        let [even, odd] = amx.words(amx.flip(high, 0x80), low);
+        [amx.add_words(even, amx.word(-128)), amx.add_words(odd, amx.word(-128))]
     } else {
         let high = if P::NIBBLES { amx.times_16(high) } else { high };
         amx.words(amx.flip(high, 0x80), amx.zero())

@@ -4,7 +4,7 @@ use super::super::PANEL;
 use super::super::integer::{BLOCK, IntegerPanel, IntegerWeights};
 use super::ending::{Ending, Gated, Plain};
 use super::panel::{CAPACITY, append, are_words};
-use super::{COLUMNS, Then, TOKENS, Tiles, chunk};
+use super::{COLUMNS, TOKENS, Then, Tiles, chunk};
 use crate::columns::Columns;
 use crate::isa::{Amx, Avx512, TileKernel};
 use crate::lanes::Lanes;
@@ -29,6 +29,8 @@ pub(in super::super) struct Job<'a, 'b> {
     pub(super) x: Tiles<'b>,
     /// What becomes of the products with `weights`, and of those with `up`.
     pub(super) then: [Then<'a>; 2],
+    /// How many rows further the next ones are, probably.
+    pub(super) ahead: usize,
     pub(super) out: Columns<'a>,
 }
 
@@ -41,9 +43,9 @@ impl<W: IntegerWeights> TileProduct<'_, '_, W> {
 impl<W: IntegerWeights> TileKernel for TileProduct<'_, '_, W> {
     #[inline(always)]
     fn run(self, amx: Amx) {
-        let (s, Job { rows, x, then, out }) = (amx.avx512(), self.job);
+        let (s, Job { rows, x, then, ahead, out }) = (amx.avx512(), self.job);
         let panels = rows.start / PANEL..rows.end.div_ceil(PANEL);
-        let bytes = x.k.div_ceil(BLOCK) * <W::Integers<Avx512> as IntegerPanel<Avx512>>::BYTES;
+        let ahead = ahead / PANEL * x.k.div_ceil(BLOCK) * <W::Integers<Avx512> as IntegerPanel<Avx512>>::BYTES;
         let mut walk = Walk { amx, unit: amx.unit(), x, lines: Lines::new(), sums: Sums::zero() };
         match self.up {
             None => {
@@ -52,14 +54,14 @@ impl<W: IntegerWeights> TileKernel for TileProduct<'_, '_, W> {
                     // A last panel without another is multiplied twice.
                     let second = (index + 1).min(panels.end - 1);
                     let pair = [self.weights.integers(s, index), self.weights.integers(s, second)];
-                    walk.pair(&pair, 2 * bytes, index, &mut ending);
+                    walk.pair(&pair, ahead, index, &mut ending);
                 }
             }
             Some(up) => {
                 let mut ending = Gated { start: rows.start, biases: [then[0].bias, then[1].bias], out };
                 for index in panels {
                     let pair = [self.weights.integers(s, index), up.integers(s, index)];
-                    walk.pair(&pair, bytes, index, &mut ending);
+                    walk.pair(&pair, ahead, index, &mut ending);
                 }
             }
         }
@@ -99,8 +101,28 @@ struct Done<'a> {
     scales: &'a [[u8; 4]; TOKENS],
 }
 
+/// Blocks of panels that are wanted next, so many bytes from those of `pair`.
+struct Ahead<'a, P> {
+    pair: &'a [P; 2],
+    blocks: Range<usize>,
+    bytes: usize,
+}
+
+impl<P: IntegerPanel<Avx512>> Ahead<'_, P> {
+    /// Asks for the next so many blocks: few at a time, since few can be on their way.
+    #[inline(always)]
+    fn ask(&mut self, s: Avx512, blocks: usize) {
+        for _ in 0..blocks {
+            let Some(block) = self.blocks.next() else { return };
+            for panel in self.pair {
+                panel.prefetch(s, panel.lines(block), self.bytes);
+            }
+        }
+    }
+}
+
 impl Walk<'_> {
-    /// A pair of panels; the weights that lie `ahead` bytes further are asked for meanwhile.
+    /// A pair of panels; those that lie `ahead` bytes further are asked for meanwhile.
     #[inline(always)]
     fn pair<P: IntegerPanel<Avx512>>(&mut self, pair: &[P; 2], ahead: usize, index: usize, ending: &mut impl Ending) {
         let chunks = self.x.k.div_ceil(chunk(self.x.k));
@@ -133,10 +155,10 @@ impl Walk<'_> {
                 let mut words = true;
                 for panel in 0..2 {
                     words = are_words(s, &pair[panel], blocks.start);
-                    scales[panel] = append(self.amx, &pair[panel], blocks.clone(), words, ahead, &mut self.lines);
+                    scales[panel] = append(self.amx, &pair[panel], blocks.clone(), words, &mut self.lines);
                 }
                 let mut chunk = Chunk { index, at: (at, chunks), words, scales, waiting: &mut *waiting };
-                self.tokens(first, &mut chunk, ending);
+                self.tokens(first, &mut chunk, ending, &mut Ahead { pair, blocks, bytes: ahead });
             }
         }
     }
@@ -144,11 +166,18 @@ impl Walk<'_> {
     /// Tokens from `first` on, so many as wait together. While tiles multiply sixteen of them, the sums of those before are made
     /// floats.
     #[inline(always)]
-    fn tokens(&mut self, first: usize, chunk: &mut Chunk<'_>, ending: &mut impl Ending) {
+    fn tokens<P: IntegerPanel<Avx512>>(
+        &mut self,
+        first: usize,
+        chunk: &mut Chunk<'_>,
+        ending: &mut impl Ending,
+        next: &mut Ahead<'_, P>,
+    ) {
         let (s, steps, x) = (self.amx.avx512(), self::chunk(self.x.k) / COLUMNS, self.x);
         let (a, b) = self.lines.written().split_at(self.lines.written().len() / 2);
         let count = TOGETHER.min(x.n - first);
         let mut before: Option<Done<'_>> = None;
+        let each = next.blocks.len().div_ceil(count.div_ceil(TOKENS));
         let groups = x.groups().skip(first / TOKENS).take(count.div_ceil(TOKENS));
         for (group, (x, scales)) in groups.enumerate() {
             let x: &[[[Line; 2]; TOKENS]] = &x[chunk.at.0 * steps..];
@@ -158,6 +187,7 @@ impl Walk<'_> {
             } else {
                 self.unit.bytes(x, [a, b]);
             }
+            next.ask(s, each);
             if let Some(before) = before {
                 write(s, &self.sums, chunk, before, (first, count), ending);
             }

@@ -112,7 +112,7 @@ struct Split {
 
 impl Split {
     fn new(s: Sizes) -> Self {
-        let tokens = s.width.div_ceil(s.rows.div_ceil(128));
+        let tokens = s.width.div_ceil(s.rows.div_ceil(256));
         Self { pieces: s.width.div_ceil(tokens), tokens }
     }
 

@@ -41,6 +41,8 @@ pub(crate) struct Input<'a> {
     x: &'a [f32],
     n: usize,
     quantized: Quantized<'a>,
+    /// How many rows of weights there are from one piece of a thread to its next, if all threads take turns.
+    ahead: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -67,9 +69,9 @@ pub(crate) fn integers(matrix: &Matrix, exact: bool) -> bool {
 impl<'a> Input<'a> {
     /// Rows of `k` elements, quantized into the scratch space if `integers`.
     pub(crate) fn new(isa: Isa, x: &'a [f32], k: usize, integers: bool, cx: &'a mut Context<'_>) -> Self {
-        let n = x.len().checked_div(k).unwrap_or(0);
+        let (n, ahead) = (x.len().checked_div(k).unwrap_or(0), cx.workers.count() * ROWS);
         if !integers {
-            return Self { x, n, quantized: Quantized::Not };
+            return Self { x, n, quantized: Quantized::Not, ahead };
         }
         let tiles = Tiles::fit(isa, n);
         let bytes = if tiles.is_some() { Tiles::bytes } else { Activations::bytes };
@@ -93,12 +95,12 @@ impl<'a> Input<'a> {
             Some(amx) => Quantized::Tiles(Tiles::new(amx, n, k, bytes)),
             None => Quantized::Blocks(Activations::new(n, k, bytes)),
         };
-        Self { x, n, quantized }
+        Self { x, n, quantized, ahead }
     }
 
     /// One row that was prepared before.
     pub(super) fn row(x: &'a [f32], quantized: Option<Activations<'a>>) -> Self {
-        Self { x, n: 1, quantized: quantized.map_or(Quantized::Not, Quantized::Blocks) }
+        Self { x, n: 1, quantized: quantized.map_or(Quantized::Not, Quantized::Blocks), ahead: 0 }
     }
 
     /// Rows `from..to`; `from` is a multiple of [`TOGETHER`], and so is `to` unless it is the end.
@@ -108,7 +110,7 @@ impl<'a> Input<'a> {
             Quantized::Blocks(q) => Quantized::Blocks(q.tokens(from..to)),
             Quantized::Tiles(q) => Quantized::Tiles(q.tokens(from..to)),
         };
-        Self { x: &self.x[from * k..to * k], n: to - from, quantized }
+        Self { x: &self.x[from * k..to * k], n: to - from, quantized, ..*self }
     }
 
     /// The product with rows `first..` of a matrix, as many as there are columns in `out`, and what follows it.
@@ -116,7 +118,7 @@ impl<'a> Input<'a> {
         let (w, isa, width) = (matrix.view(), matrix.isa(), out.width());
         let rows = first..first + width;
         match self.quantized {
-            Quantized::Tiles(x) if w.has_int8() => return w.matmul_tiles_columns(rows, x, then, out),
+            Quantized::Tiles(x) if w.has_int8() => return w.matmul_tiles_columns(rows, x, then, self.ahead, out),
             Quantized::Blocks(x) if w.has_int8() => w.matmul_int8_columns(isa, rows, x, out.part(0..width)),
             _ => w.matmul_columns(isa, rows, self.x, self.n, out.part(0..width)),
         }
@@ -171,12 +173,12 @@ pub(crate) fn gated(
     workers.for_columns(&mut [Columns::new(out, rows)], piece, &|_, first, mut out| {
         let width = out.width();
         let biases = biases.map(|bias| bias.map(|bias| &bias[first..][..width]));
-        let (w, u) = (gate.view(), up.view());
+        let (w, u, ahead) = (gate.view(), up.view(), x.ahead);
         if let Quantized::Tiles(x) = x.quantized
             && w.has_int8()
             && w.gates(&u)
         {
-            return Linear::gated_tiles_columns([&w, &u], first..first + width, x, biases, out);
+            return Linear::gated_tiles_columns([&w, &u], first..first + width, x, biases, ahead, out);
         }
         let then = |bias| Then { bias, added: None };
         x.product(gate, first, then(biases[0]), out.part(0..width));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use anemone_kernels::columns::Columns;
 use anemone_kernels::elementwise::{Binary, binary_in_place};
-use anemone_kernels::linear::tiles::Then;
 use anemone_kernels::linear::Activations;
+use anemone_kernels::linear::tiles::Then;
 use anemone_kernels::words::{bytes_of, bytes_of_mut};
 use smallvec::SmallVec;
 
