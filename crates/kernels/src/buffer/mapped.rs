@@ -8,6 +8,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
 use std::sync::Mutex;
 
@@ -68,8 +69,16 @@ impl Drop for Range {
 pub(super) struct Mapped {
     range: Range,
     len: usize,
+    settled: Mutex<Settled>,
+}
+
+/// How far bytes were moved.
+struct Settled {
     /// How many of them lie in memory of our own.
-    settled: Mutex<usize>,
+    len: usize,
+    /// Where the others are read: through the mapping, a file that somebody cut short would end the process. None if all are
+    /// moved.
+    file: Option<File>,
 }
 
 // SAFETY: the bytes are only read, and which pages they lie in is changed under a lock.
@@ -91,7 +100,7 @@ impl Mapped {
         let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::POPULATE;
         // SAFETY: the range was made just now, and nobody else knows of it.
         unsafe { mm::mmap(range.start.as_ptr().cast(), len, ProtFlags::READ, flags, file, 0)? };
-        Ok(Self { range, len, settled: Mutex::new(0) })
+        Ok(Self { range, len, settled: Mutex::new(Settled { len: 0, file: Some(file.try_clone()?) }) })
     }
 
     pub(super) fn start(&self) -> NonNull<u8> {
@@ -107,25 +116,29 @@ impl Mapped {
     /// them meanwhile. If it fails on the way, the rest stays in the file's pages.
     pub(super) fn settle(&self) -> io::Result<()> {
         let Ok(mut settled) = self.settled.try_lock() else { return Ok(()) };
-        while *settled < self.len {
-            let piece = (self.len - *settled).min(HUGE);
+        while let Some(file) = &settled.file {
+            let piece = (self.len - settled.len).min(HUGE);
             let mut fresh = Range::new(HUGE, ProtFlags::READ | ProtFlags::WRITE)?;
             if piece == HUGE {
                 // SAFETY: the range was made just now. A system without huge pages works with small ones.
                 let _small = unsafe { mm::madvise(fresh.start.as_ptr().cast(), HUGE, Advice::LinuxHugepage) };
             }
-            // SAFETY: the bytes are mapped and as many; the range is another one, and as long.
-            unsafe { self.range.start.add(*settled).copy_to_nonoverlapping(fresh.start, piece) };
+            // SAFETY: the range was made just now, may be written, is as long, and holds zeros.
+            let bytes = unsafe { std::slice::from_raw_parts_mut(fresh.start.as_ptr(), piece) };
+            file.read_exact_at(bytes, settled.len as u64)?;
             fresh.keep(0..round_up(piece, rustix::param::page_size()))?;
             // SAFETY: both ranges are our own. What goes holds the same bytes as what takes its place, and the system lets
             // nobody see anything between the two.
             unsafe {
-                let to = self.range.start.add(*settled).as_ptr().cast();
+                let to = self.range.start.add(settled.len).as_ptr().cast();
                 mm::mremap_fixed(fresh.start.as_ptr().cast(), fresh.len, fresh.len, MremapFlags::MAYMOVE, to)?;
             }
             // It lies elsewhere now.
             std::mem::forget(fresh);
-            *settled += piece;
+            settled.len += piece;
+            if settled.len == self.len {
+                settled.file = None;
+            }
         }
         Ok(())
     }
@@ -164,7 +177,7 @@ mod tests {
             done.store(true, Ordering::Relaxed);
         });
         assert!(mapped.bytes() == bytes);
-        assert_eq!(*mapped.settled.lock().unwrap(), bytes.len());
+        assert_eq!(mapped.settled.lock().unwrap().len, bytes.len());
         mapped.settle().unwrap();
     }
 
@@ -175,6 +188,17 @@ mod tests {
         mapped.settle().unwrap();
         std::fs::write(&path, b"short").unwrap();
         assert!(mapped.bytes() == bytes);
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_was_cut_short_stops_the_move_and_nothing_else() {
+        let (path, bytes) = file(2 * HUGE + 1);
+        let mapped = Mapped::new(&File::open(&path).unwrap(), bytes.len()).unwrap();
+        std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(HUGE as u64 + 5).unwrap();
+        assert_eq!(mapped.settle().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(mapped.settled.lock().unwrap().len, HUGE);
+        assert!(mapped.bytes()[..HUGE] == bytes[..HUGE]);
         std::fs::remove_file(&path).unwrap();
     }
 
