@@ -201,7 +201,6 @@ fn linear(isa: Isa, kind: &str, rows: usize, k: usize, set: usize) {
                     first..first + 32,
                     x,
                     Then::default(),
-                    32,
                     Columns::new(&mut out, rows).part(first..first + 32),
                 );
             }

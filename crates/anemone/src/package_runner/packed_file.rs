@@ -13,7 +13,6 @@
 //! call they are moved into memory of our own ([`Arena::settle`]). Elsewhere it is read. A file is never written to once it has
 //! its name.
 
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -22,6 +21,7 @@ use anemone_kernels::Isa;
 use anemone_kernels::buffer::{ALIGN, Arena, PACKING, Saved};
 use sha2::{Digest, Sha256};
 
+use crate::files;
 use crate::packed::PackedFolder;
 
 const MAGIC: &[u8; 16] = b"anemone packed 3";
@@ -58,7 +58,7 @@ impl PackedFile {
         match self.try_read() {
             Ok(arena) => {
                 // Told by its time that it is still used. If that fails, it is made again some day.
-                let _untold = File::open(&self.path).and_then(|file| file.set_modified(SystemTime::now()));
+                let _untold = files::open(&self.path).and_then(|file| file.set_modified(SystemTime::now()));
                 tracing::debug!("packed weights read from {} in {:?}", self.path.display(), begin.elapsed());
                 Some(arena)
             }
@@ -72,7 +72,7 @@ impl PackedFile {
 
     fn try_read(&self) -> io::Result<Arena> {
         let wrong = |problem: &str| io::Error::new(io::ErrorKind::InvalidData, problem.to_owned());
-        let mut file = File::open(&self.path)?;
+        let mut file = files::open(&self.path)?;
         let length = file.metadata()?.len();
         let mut header = [0; HEADER];
         file.read_exact(&mut header).map_err(|_| wrong("it is cut short"))?;

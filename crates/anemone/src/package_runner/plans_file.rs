@@ -10,7 +10,7 @@
 //! Only packages whose digest was checked have their plans kept, and only for those are they read.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::options::ModelOptions;
+use crate::files;
 use crate::packed::PackedFolder;
 use crate::signature::Call;
 
@@ -93,7 +94,7 @@ impl PlansFile {
 
     /// What was kept, if it is there and whole: the outline, and the plans.
     pub(super) fn read(&self) -> Option<(Outline, Vec<u8>)> {
-        let file = File::open(&self.path).ok()?;
+        let file = files::open(&self.path).ok()?;
         let mut bytes = Vec::new();
         (&file).take(MOST + 1).read_to_end(&mut bytes).ok()?;
         let (header, body) = bytes.split_at_checked(HEADER).filter(|_| bytes.len() as u64 <= MOST)?;

@@ -141,17 +141,10 @@ pub struct Then<'a> {
 }
 
 impl Linear<'_> {
-    /// The product with activations as tiles, where [`Self::has_int8`]; else as [`Self::matmul_int8_columns`]. Rows that are
-    /// `ahead` of these are asked for meanwhile: those that this thread will probably come to next.
-    pub fn matmul_tiles_columns(
-        &self,
-        rows: Range<usize>,
-        x: Tiles<'_>,
-        then: Then<'_>,
-        ahead: usize,
-        out: Columns<'_>,
-    ) {
-        self.tiles(None, rows, x, [then, Then::default()], ahead, out);
+    /// The product with activations as tiles, where [`Self::has_int8`]; else as [`Self::matmul_int8_columns`]. The rows behind
+    /// these are asked for meanwhile.
+    pub fn matmul_tiles_columns(&self, rows: Range<usize>, x: Tiles<'_>, then: Then<'_>, out: Columns<'_>) {
+        self.tiles(None, rows, x, [then, Then::default()], out);
     }
 
     /// `silu(x · gateᵀ + b₀) · (x · upᵀ + b₁)` of the rows of two matrices where [`Self::gates`].
@@ -160,11 +153,10 @@ impl Linear<'_> {
         rows: Range<usize>,
         x: Tiles<'_>,
         biases: [Option<&[f32]>; 2],
-        ahead: usize,
         out: Columns<'_>,
     ) {
         assert!(gate.gates(up), "tiles: two matrices of another kind or shape");
-        gate.tiles(Some(up), rows, x, biases.map(|bias| Then { bias, added: None }), ahead, out);
+        gate.tiles(Some(up), rows, x, biases.map(|bias| Then { bias, added: None }), out);
     }
 
     /// Whether this and another matrix are alike enough for [`Self::gated_tiles_columns`].
@@ -177,15 +169,7 @@ impl Linear<'_> {
         }
     }
 
-    fn tiles(
-        &self,
-        up: Option<&Self>,
-        rows: Range<usize>,
-        x: Tiles<'_>,
-        then: [Then<'_>; 2],
-        ahead: usize,
-        out: Columns<'_>,
-    ) {
+    fn tiles(&self, up: Option<&Self>, rows: Range<usize>, x: Tiles<'_>, then: [Then<'_>; 2], out: Columns<'_>) {
         assert_eq!(x.k, self.k(), "tiles: activations have {} values a token, the matrix {} columns", x.k, self.k());
         assert!(self.has_int8(), "tiles: there is no integer product with these weights");
         super::check("tiles", (self.rows(), self.k()), &rows, x.n * x.k, x.n, &out);
@@ -196,7 +180,7 @@ impl Linear<'_> {
         }
         #[cfg(target_arch = "x86_64")]
         {
-            let job = product::Job { rows, x, then, ahead, out };
+            let job = product::Job { rows, x, then, out };
             match (self, up) {
                 (Self::Q8(w), None) => w.tiles(None, job),
                 (Self::Q4(w), None) => w.tiles(None, job),

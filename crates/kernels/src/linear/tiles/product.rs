@@ -29,8 +29,6 @@ pub(in super::super) struct Job<'a, 'b> {
     pub(super) x: Tiles<'b>,
     /// What becomes of the products with `weights`, and of those with `up`.
     pub(super) then: [Then<'a>; 2],
-    /// How many rows further the next ones are, probably.
-    pub(super) ahead: usize,
     pub(super) out: Columns<'a>,
 }
 
@@ -43,9 +41,9 @@ impl<W: IntegerWeights> TileProduct<'_, '_, W> {
 impl<W: IntegerWeights> TileKernel for TileProduct<'_, '_, W> {
     #[inline(always)]
     fn run(self, amx: Amx) {
-        let (s, Job { rows, x, then, ahead, out }) = (amx.avx512(), self.job);
+        let (s, Job { rows, x, then, out }) = (amx.avx512(), self.job);
         let panels = rows.start / PANEL..rows.end.div_ceil(PANEL);
-        let ahead = ahead / PANEL * x.k.div_ceil(BLOCK) * <W::Integers<Avx512> as IntegerPanel<Avx512>>::BYTES;
+        let panel = x.k.div_ceil(BLOCK) * <W::Integers<Avx512> as IntegerPanel<Avx512>>::BYTES;
         let mut walk = Walk { amx, unit: amx.unit(), x, lines: Lines::new(), sums: Sums::zero() };
         match self.up {
             None => {
@@ -54,14 +52,14 @@ impl<W: IntegerWeights> TileKernel for TileProduct<'_, '_, W> {
                     // A last panel without another is multiplied twice.
                     let second = (index + 1).min(panels.end - 1);
                     let pair = [self.weights.integers(s, index), self.weights.integers(s, second)];
-                    walk.pair(&pair, ahead, index, &mut ending);
+                    walk.pair(&pair, 2 * panel, index, &mut ending);
                 }
             }
             Some(up) => {
                 let mut ending = Gated { start: rows.start, biases: [then[0].bias, then[1].bias], out };
                 for index in panels {
                     let pair = [self.weights.integers(s, index), up.integers(s, index)];
-                    walk.pair(&pair, ahead, index, &mut ending);
+                    walk.pair(&pair, panel, index, &mut ending);
                 }
             }
         }

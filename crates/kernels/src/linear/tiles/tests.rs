@@ -73,7 +73,7 @@ fn product(amx: Amx, linear: Linear<'_>, rows: Range<usize>, x: &[f32], k: usize
     let mut out = vec![f32::NAN; n * rows.len()];
     let width = rows.len();
     let x = Tiles::new(amx, n, k, &bytes[1..end]);
-    linear.matmul_tiles_columns(rows, x, Then::default(), 32, Columns::new(&mut out, width));
+    linear.matmul_tiles_columns(rows, x, Then::default(), Columns::new(&mut out, width));
     out
 }
 
@@ -316,7 +316,7 @@ fn what_follows_products_is_what_separate_steps_give() {
         let run = |w: &Linear<'_>, range: Range<usize>, then: Then<'_>| {
             let mut out = vec![f32::NAN; n * range.len()];
             let width = range.len();
-            w.matmul_tiles_columns(range, x, then, 32, Columns::new(&mut out, width));
+            w.matmul_tiles_columns(range, x, then, Columns::new(&mut out, width));
             out
         };
         for range in [0..rows, 16..rows] {
@@ -336,7 +336,7 @@ fn what_follows_products_is_what_separate_steps_give() {
             }
             let mut out = vec![f32::NAN; n * range.len()];
             let columns = Columns::new(&mut out, range.len());
-            Linear::gated_tiles_columns([&gate, &up], range.clone(), x, [Some(first), Some(second)], 0, columns);
+            Linear::gated_tiles_columns([&gate, &up], range.clone(), x, [Some(first), Some(second)], columns);
             same(&out, &expected, &format!("gated, {n} tokens, rows {range:?} of {k}"));
         }
     }

@@ -41,8 +41,6 @@ pub(crate) struct Input<'a> {
     x: &'a [f32],
     n: usize,
     quantized: Quantized<'a>,
-    /// How many rows of weights there are from one piece of a thread to its next, if all threads take turns.
-    ahead: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -69,9 +67,9 @@ pub(crate) fn integers(matrix: &Matrix, exact: bool) -> bool {
 impl<'a> Input<'a> {
     /// Rows of `k` elements, quantized into the scratch space if `integers`.
     pub(crate) fn new(isa: Isa, x: &'a [f32], k: usize, integers: bool, cx: &'a mut Context<'_>) -> Self {
-        let (n, ahead) = (x.len().checked_div(k).unwrap_or(0), cx.workers.count() * ROWS);
+        let n = x.len().checked_div(k).unwrap_or(0);
         if !integers {
-            return Self { x, n, quantized: Quantized::Not, ahead };
+            return Self { x, n, quantized: Quantized::Not };
         }
         let tiles = Tiles::fit(isa, n);
         let bytes = if tiles.is_some() { Tiles::bytes } else { Activations::bytes };
@@ -95,12 +93,12 @@ impl<'a> Input<'a> {
             Some(amx) => Quantized::Tiles(Tiles::new(amx, n, k, bytes)),
             None => Quantized::Blocks(Activations::new(n, k, bytes)),
         };
-        Self { x, n, quantized, ahead }
+        Self { x, n, quantized }
     }
 
     /// One row that was prepared before.
     pub(super) fn row(x: &'a [f32], quantized: Option<Activations<'a>>) -> Self {
-        Self { x, n: 1, quantized: quantized.map_or(Quantized::Not, Quantized::Blocks), ahead: 0 }
+        Self { x, n: 1, quantized: quantized.map_or(Quantized::Not, Quantized::Blocks) }
     }
 
     /// Rows `from..to`; `from` is a multiple of [`TOGETHER`], and so is `to` unless it is the end.
@@ -110,7 +108,7 @@ impl<'a> Input<'a> {
             Quantized::Blocks(q) => Quantized::Blocks(q.tokens(from..to)),
             Quantized::Tiles(q) => Quantized::Tiles(q.tokens(from..to)),
         };
-        Self { x: &self.x[from * k..to * k], n: to - from, quantized, ..*self }
+        Self { x: &self.x[from * k..to * k], n: to - from, quantized }
     }
 
     /// The product with rows `first..` of a matrix, as many as there are columns in `out`, and what follows it.
@@ -118,7 +116,7 @@ impl<'a> Input<'a> {
         let (w, isa, width) = (matrix.view(), matrix.isa(), out.width());
         let rows = first..first + width;
         match self.quantized {
-            Quantized::Tiles(x) if w.has_int8() => return w.matmul_tiles_columns(rows, x, then, self.ahead, out),
+            Quantized::Tiles(x) if w.has_int8() => return w.matmul_tiles_columns(rows, x, then, out),
             Quantized::Blocks(x) if w.has_int8() => w.matmul_int8_columns(isa, rows, x, out.part(0..width)),
             _ => w.matmul_columns(isa, rows, self.x, self.n, out.part(0..width)),
         }
@@ -173,12 +171,12 @@ pub(crate) fn gated(
     workers.for_columns(&mut [Columns::new(out, rows)], piece, &|_, first, mut out| {
         let width = out.width();
         let biases = biases.map(|bias| bias.map(|bias| &bias[first..][..width]));
-        let (w, u, ahead) = (gate.view(), up.view(), x.ahead);
+        let (w, u) = (gate.view(), up.view());
         if let Quantized::Tiles(x) = x.quantized
             && w.has_int8()
             && w.gates(&u)
         {
-            return Linear::gated_tiles_columns([&w, &u], first..first + width, x, biases, ahead, out);
+            return Linear::gated_tiles_columns([&w, &u], first..first + width, x, biases, out);
         }
         let then = |bias| Then { bias, added: None };
         x.product(gate, first, then(biases[0]), out.part(0..width));
