@@ -155,7 +155,6 @@ impl Linear<'_> {
         biases: [Option<&[f32]>; 2],
         out: Columns<'_>,
     ) {
-        assert!(gate.gates(up), "tiles: two matrices of another kind or shape");
         gate.tiles(Some(up), rows, x, biases.map(|bias| Then { bias, added: None }), out);
     }
 
@@ -172,6 +171,7 @@ impl Linear<'_> {
     fn tiles(&self, up: Option<&Self>, rows: Range<usize>, x: Tiles<'_>, then: [Then<'_>; 2], out: Columns<'_>) {
         assert_eq!(x.k, self.k(), "tiles: activations have {} values a token, the matrix {} columns", x.k, self.k());
         assert!(self.has_int8(), "tiles: there is no integer product with these weights");
+        assert!(up.is_none_or(|up| self.gates(up)), "tiles: two matrices of different kinds or shapes");
         super::check("tiles", (self.rows(), self.k()), &rows, x.n * x.k, x.n, &out);
         for Then { bias, added } in then {
             assert!(bias.is_none_or(|bias| bias.len() == rows.len()), "tiles: not a bias for each of {rows:?}");
