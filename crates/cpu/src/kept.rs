@@ -148,6 +148,8 @@ keep_fields! {
     Node { op, args, outputs, declared, place }
     Schedule { steps, buffers, tables, inputs, outputs, notes }
     BufferSpec { class, shape }
+    ShapeId { 0 }
+    LayoutId { 0 }
     Source { dtype, shape, at }
     Target { dtype, shape, buffer }
     Step { action, args, outs, place }
@@ -204,24 +206,6 @@ impl Keep for Tables {
         let counted = |shape: &[usize]| shape.iter().try_fold(1usize, |all, &n| all.checked_mul(n.max(1)));
         let bounded = shapes.iter().all(|shape| counted(shape).is_some() && elements(shape) <= MAX_ELEMENTS);
         bounded.then_some(Self { shapes, layouts, constants })
-    }
-}
-
-impl Keep for ShapeId {
-    fn put(&self, to: &mut Writer<'_>) -> Option<()> {
-        self.0.put(to)
-    }
-    fn get(from: &mut Reader<'_>) -> Option<Self> {
-        Some(Self(Keep::get(from)?))
-    }
-}
-
-impl Keep for LayoutId {
-    fn put(&self, to: &mut Writer<'_>) -> Option<()> {
-        self.0.put(to)
-    }
-    fn get(from: &mut Reader<'_>) -> Option<Self> {
-        Some(Self(Keep::get(from)?))
     }
 }
 

@@ -107,10 +107,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Implements [`Keep`] for structs, field by field.
+/// Implements [`Keep`] for structs, field by field; those of a tuple have numbers.
 #[macro_export]
 macro_rules! keep_fields {
-    ($($type:ty { $($field:ident),* $(,)? })*) => { $(
+    ($($type:ty { $($field:tt),* $(,)? })*) => { $(
         impl $crate::kept::Keep for $type {
             fn put(&self, to: &mut $crate::kept::Writer<'_>) -> Option<()> {
                 $( $crate::kept::Keep::put(&self.$field, to)?; )*
@@ -156,26 +156,34 @@ impl Keep for bool {
     }
 }
 
+/// Appends a list: how many there are, then each.
+fn put_all<T: Keep>(all: &[T], to: &mut Writer<'_>) -> Option<()> {
+    all.len().put(to)?;
+    all.iter().try_for_each(|value| value.put(to))
+}
+
+/// Takes a list off.
+fn get_all<T: Keep, All: FromIterator<T>>(from: &mut Reader<'_>) -> Option<All> {
+    let count = from.count(1)?;
+    // What is there at most, as long as elements are not larger than they are written.
+    (0..count).map(|_| T::get(from)).collect()
+}
+
 impl<T: Keep> Keep for Vec<T> {
     fn put(&self, to: &mut Writer<'_>) -> Option<()> {
-        self.len().put(to)?;
-        self.iter().try_for_each(|value| value.put(to))
+        put_all(self, to)
     }
     fn get(from: &mut Reader<'_>) -> Option<Self> {
-        let count = from.count(1)?;
-        // What is there at most, as long as elements are not larger than they are written.
-        (0..count).map(|_| T::get(from)).collect()
+        get_all(from)
     }
 }
 
 impl<T: Keep, const N: usize> Keep for SmallVec<[T; N]> {
     fn put(&self, to: &mut Writer<'_>) -> Option<()> {
-        self.len().put(to)?;
-        self.iter().try_for_each(|value| value.put(to))
+        put_all(self, to)
     }
     fn get(from: &mut Reader<'_>) -> Option<Self> {
-        let count = from.count(1)?;
-        (0..count).map(|_| T::get(from)).collect()
+        get_all(from)
     }
 }
 
@@ -257,16 +265,8 @@ impl Keep for Class {
     }
 }
 
-impl Keep for ValueId {
-    fn put(&self, to: &mut Writer<'_>) -> Option<()> {
-        self.0.put(to)
-    }
-    fn get(from: &mut Reader<'_>) -> Option<Self> {
-        Some(Self(u32::get(from)?))
-    }
-}
-
 keep_fields! {
+    ValueId { 0 }
     Layout { offset, shape, strides }
     Update { target, source }
 }
@@ -328,7 +328,10 @@ impl Keep for TensorConst {
 impl Keep for Numbers {
     fn put(&self, to: &mut Writer<'_>) -> Option<()> {
         match self.stored() {
-            Some(stored) => stored.clone().put_some(to),
+            Some(stored) => {
+                true.put(to)?;
+                stored.put(to)
+            }
             None => {
                 false.put(to)?;
                 self.to_vec().put(to)
@@ -337,14 +340,6 @@ impl Keep for Numbers {
     }
     fn get(from: &mut Reader<'_>) -> Option<Self> {
         Some(if bool::get(from)? { TensorConst::get(from)?.into() } else { Vec::<f32>::get(from)?.into() })
-    }
-}
-
-impl TensorConst {
-    /// As [`Some`] of it.
-    fn put_some(&self, to: &mut Writer<'_>) -> Option<()> {
-        true.put(to)?;
-        self.put(to)
     }
 }
 
