@@ -45,6 +45,11 @@ pub(crate) fn byte_letters() -> Vec<char> {
 
 /// A byte-level tokenizer: `<|endoftext|>`, `<|im_start|>`, `<|im_end|>` (0–2), the 256 bytes (3–258), and a few merges.
 pub(crate) fn byte_level() -> Tokenizer {
+    Tokenizer::from_bytes(byte_level_json().as_bytes()).expect("a valid tokenizer")
+}
+
+/// Its `tokenizer.json`.
+pub(crate) fn byte_level_json() -> String {
     const MERGES: [[&str; 2]; 12] = [
         ["h", "e"],
         ["l", "l"],
@@ -84,7 +89,7 @@ pub(crate) fn byte_level() -> Tokenizer {
             "vocab": vocabulary, "merges": MERGES,
         },
     });
-    Tokenizer::from_bytes(tokenizer.to_string().as_bytes()).expect("a valid tokenizer")
+    tokenizer.to_string()
 }
 
 /// A SentencePiece-like tokenizer as Llama 2's: `<unk>`, `<s>`, `</s>` (0–2), 256 byte tokens (3–258), letters, `▁hi`.

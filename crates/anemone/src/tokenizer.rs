@@ -1,6 +1,6 @@
 //! Tokenizers: text to token ids and back, from a `tokenizer.json`.
 //!
-//! The work is done by the `tokenizers` crate. What is added here: bounds and errors for files from outside, truncation
+//! The work is done by the `tokenizers` crate, most of it. What is added here: bounds and errors for files from outside, truncation
 //! and padding switched off (a prompt is never shortened in silence), encoding of a text that *continues* tokens that are
 //! there already, and the bytes of each token, for [`Detokenizer`](crate::Detokenizer).
 
@@ -9,6 +9,7 @@ mod pieces;
 use std::path::{Path, PathBuf};
 
 use anemone_convert::ConvertError;
+use anemone_convert::tokenizer::Tokenizer as Inner;
 use sha2::{Digest, Sha256};
 use tokenizers::pre_tokenizers::metaspace::PrependScheme;
 use tokenizers::{NormalizerWrapper, PreTokenizerWrapper};
@@ -49,9 +50,9 @@ const USUAL_ENDS: [&str; 10] = [
 /// ```
 #[derive(Debug)]
 pub struct Tokenizer {
-    inner: tokenizers::Tokenizer,
+    inner: Inner,
     /// The same without the space that SentencePiece puts before a text, when it does.
-    unprefixed: Option<Box<tokenizers::Tokenizer>>,
+    unprefixed: Option<Box<Inner>>,
     pieces: Pieces,
     /// Longest text that is encoded in one call, in bytes.
     longest_text: usize,
@@ -208,7 +209,7 @@ fn guard<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 /// A copy that puts no space before a text; none if the tokenizer puts none there anyway.
-fn unprefixed(inner: &tokenizers::Tokenizer) -> Result<Option<tokenizers::Tokenizer>> {
+fn unprefixed(inner: &Inner) -> Result<Option<Inner>> {
     let mut changed = false;
     let normalizer = inner.get_normalizer().cloned().and_then(|normalizer| bare_normalizer(normalizer, &mut changed));
     let pre_tokenizer = inner.get_pre_tokenizer().cloned().map(|split| bare_pre_tokenizer(split, &mut changed));

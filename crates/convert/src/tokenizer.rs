@@ -9,6 +9,8 @@ mod gguf;
 mod growth;
 mod limits;
 mod longest;
+mod model;
+mod pairs;
 mod pre_tokenizer;
 mod quick;
 pub(crate) mod reach;
@@ -19,11 +21,10 @@ mod vocabulary;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use tokenizers::Tokenizer;
-
 pub use self::generation::GenerationSettings;
 pub use self::growth::longest_text;
 use self::limits::MAX_PIECE_BYTES;
+pub use self::model::{Model, Tokenizer};
 use crate::error::{ConvertError, Result};
 use crate::source::gguf::Gguf;
 

@@ -1,5 +1,7 @@
 //! What each token contributes to a text, and how contributions become text.
 
+use anemone_convert::tokenizer::Tokenizer as Inner;
+
 use crate::{Error, Result};
 
 const SPECIAL: u8 = 1;
@@ -38,7 +40,7 @@ pub(crate) enum Strip {
 
 impl Pieces {
     /// Builds the table; ids at or over `limit` are refused.
-    pub(crate) fn new(tokenizer: &tokenizers::Tokenizer, limit: u32) -> Result<Self> {
+    pub(crate) fn new(tokenizer: &Inner, limit: u32) -> Result<Self> {
         let problem = |problem: String| Error::Tokenizer { problem };
         let (decoding, byte_fallback) = match tokenizer.get_decoder() {
             Some(decoder) => {
@@ -76,6 +78,7 @@ impl Pieces {
             pieces.ends.push(end);
             pieces.flags.push(flags);
         }
+        pieces.bytes.shrink_to_fit();
         Ok(pieces)
     }
 

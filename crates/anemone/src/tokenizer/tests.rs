@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{byte_level, sentence_piece, word_piece};
+use crate::testing::{byte_level, byte_level_json, sentence_piece, word_piece};
 
 #[test]
 fn text_goes_there_and_back() {
@@ -45,7 +45,7 @@ fn a_continuing_text_gets_no_space_before_it() {
 
 #[test]
 fn files_that_are_no_tokenizer_end_in_an_error() {
-    let valid = serde_json::to_string(&byte_level().inner).unwrap();
+    let valid = byte_level_json();
     for bad in
         ["", "{", "[]", "null", "{}", r#"{"version":"1.0","model":{"type":"BPE","vocab":{},"merges":[["a","b"]]}}"#]
     {

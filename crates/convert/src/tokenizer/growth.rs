@@ -1,9 +1,8 @@
 //! How much longer a tokenizer makes what it is given: a file from outside must not make much of little.
 
 use serde_json::Value;
-use tokenizers::Tokenizer;
 
-use super::character_map;
+use super::{Tokenizer, character_map};
 
 /// How many times as long a normalizer may make a text, and a decoder the text of a token.
 pub(super) const MAX_GROWTH: u64 = 1 << 16;
