@@ -5,6 +5,8 @@
 //! number in those must lie on a straight line through all of them. A run then only evaluates the lines. Where two extents vary
 //! (the number of tokens besides), a number is on a line along each of them.
 
+mod shared;
+
 use std::sync::Arc;
 
 use anemone_mil::{Buffer, Tensor, keep_fields};
@@ -27,7 +29,7 @@ pub(crate) struct Lines {
 }
 
 /// Integers in steps of one size, as many as an axis has: the positions of the tokens.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Ramp {
     entry: usize,
     axis: usize,
@@ -37,7 +39,7 @@ struct Ramp {
     first: Line,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Line {
     /// Which entry of the table.
     entry: usize,
@@ -51,6 +53,14 @@ impl Line {
     fn at(&self, d: [i64; 2]) -> i64 {
         let [first, second, both] = self.slopes;
         self.base + first * d[0] + second * d[1] + both * d[0] * d[1]
+    }
+}
+
+impl Ramp {
+    /// The same of another entry.
+    fn of(&self, entry: usize) -> Self {
+        let [extent, first] = [&self.extent, &self.first].map(|line| Line { entry, ..line.clone() });
+        Self { entry, extent, first, ..*self }
     }
 }
 

@@ -179,13 +179,14 @@ impl Plan {
         };
         let with_the_widest = options.varying.as_ref().and_then(|v| few_probes(v, high[0]));
         let found = with_the_widest.and_then(|extents| through(&extents.map(|extent| [extent, 0])).ok());
-        let (lines, mut schedule) = found.map_or_else(|| through(&points), Ok)?;
+        let (mut lines, mut schedule) = found.map_or_else(|| through(&points), Ok)?;
         let mut sizes = sizes(&schedule);
         for point in ends(options) {
             schedule.tables = lines.own(&schedule.tables);
             lines.move_to(point, &mut schedule.tables);
             sizes.iter_mut().zip(self::sizes(&schedule)).for_each(|(a, b)| *a = b.max(*a));
         }
+        lines.share(&mut schedule);
         let draft = Draft {
             graph,
             schedule,

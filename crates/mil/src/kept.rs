@@ -174,7 +174,10 @@ impl<T: Keep> Keep for Vec<T> {
         put_all(self, to)
     }
     fn get(from: &mut Reader<'_>) -> Option<Self> {
-        get_all(from)
+        let mut all: Self = get_all(from)?;
+        // It is kept for as long as the plan.
+        all.shrink_to_fit();
+        Some(all)
     }
 }
 
