@@ -22,15 +22,33 @@ pub(crate) fn give_back() {
 /// once, from the system's copy of the file; what only opening needed is not.
 pub(crate) fn give_back_code() {
     #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-    for range in std::fs::read_to_string("/proc/self/smaps").iter().flat_map(|maps| unchanged(maps, here())) {
+    give_back_maps(CODE.get_or_init(|| {
+        let maps = std::fs::read_to_string("/proc/self/smaps");
+        maps.map(|maps| unchanged(&maps, here())).unwrap_or_default()
+    }));
+}
+
+/// The same, where it was done before; allocates nothing.
+pub(crate) fn give_back_code_again() {
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    give_back_maps(CODE.get().map_or(&[], |maps| maps));
+}
+
+/// The maps of this program's file that nothing had changed when they were looked for.
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+static CODE: std::sync::OnceLock<Vec<std::ops::Range<usize>>> = std::sync::OnceLock::new();
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+fn give_back_maps(maps: &[std::ops::Range<usize>]) {
+    for range in maps {
         // SAFETY: the declaration is that of the C library's manual.
         unsafe extern "C" {
             fn madvise(start: *mut std::ffi::c_void, len: usize, advice: std::ffi::c_int) -> std::ffi::c_int;
         }
         const DONT_NEED: std::ffi::c_int = 4;
         let start = std::ptr::with_exposed_provenance_mut(range.start);
-        // SAFETY: the range is a private map of a file that is not written through it, none of whose pages was changed, so
-        // that each comes back as it was. A refusal changes nothing.
+        // SAFETY: the range is a private map of a file that is not written through it, and the program changes none of its
+        // pages, so that each comes back as it was. A refusal changes nothing.
         let _refused = unsafe { madvise(start, range.len(), DONT_NEED) };
     }
 }
@@ -113,6 +131,7 @@ Anonymous:             0 kB
         assert!(!unchanged(&maps, here()).is_empty(), "{maps}");
         for _ in 0..3 {
             give_back_code();
+            give_back_code_again();
             give_back();
         }
         assert!(format!("{:?}", unchanged(&maps, here())).starts_with('['));

@@ -18,7 +18,7 @@ mod widths;
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anemone_cpu::{RunError, State, StateLayout};
 use anemone_package::Package;
@@ -30,7 +30,7 @@ pub(crate) use call::fill;
 pub(crate) use open::{claimed, name_in_parts, program, usable};
 
 use crate::step::{ReadyCall, ReadyStep, in_steps};
-use crate::{CacheLayout, CacheTensor, Runner, RunnerError};
+use crate::{CacheLayout, CacheTensor, Runner, RunnerError, heap};
 use call::{Feeding, PlannedCall};
 use settling::Settling;
 
@@ -68,14 +68,16 @@ pub struct PackageRunner {
     packages: Arc<Vec<Package>>,
     /// Tokens fed since pages of those were given back.
     rows_read: AtomicUsize,
+    /// Whether calls of several tokens hold memory that those of one have no use for.
+    holding: AtomicBool,
     /// Packed weights that are used where a file of them is mapped, until the first call is over.
     settling: Settling,
     info: RunnerInfo,
 }
 
 /// Tokens after which the pages that their rows of the vocabulary lie in are given back. A system maps what is around what is
-/// read as well: 64 KB for a row of one.
-const ROWS_KEPT: usize = 32;
+/// read as well: 64 to 512 KB for a row of one.
+const ROWS_KEPT: usize = 8;
 
 /// What a [`PackageRunner`] has read: the state tensors of one conversation.
 #[derive(Debug)]
@@ -146,6 +148,19 @@ impl PackageRunner {
         }
     }
 
+    /// When a prompt is over, gives back what it took: memory of the calls that read it, rows of the vocabulary, code, and
+    /// what is free on the heap.
+    fn rest_after(&self, tokens: usize) {
+        if tokens > 1 {
+            self.holding.store(true, Ordering::Relaxed);
+        } else if self.holding.load(Ordering::Relaxed) && self.holding.swap(false, Ordering::Relaxed) {
+            self.steps.iter().skip(1).flat_map(|step| &step.calls).for_each(PlannedCall::rest);
+            self.packages.iter().for_each(Package::release_memory);
+            heap::give_back_code_again();
+            heap::give_back();
+        }
+    }
+
     /// What the package is and what it costs.
     pub fn info(&self) -> &RunnerInfo {
         &self.info
@@ -205,6 +220,7 @@ impl Runner for PackageRunner {
                 call.run(state, &mut feeding).map_err(|source| FeedError::Run { place: call.place(), source })?;
             }
             self.count_rows(tokens.len());
+            self.rest_after(tokens.len());
             Ok::<_, RunnerError>(())
         })?;
         self.settling.begin();
@@ -289,4 +305,31 @@ impl Runner for PackageRunner {
 
 fn foreign(tensor: &CacheTensor) -> RunnerError {
     format!("the state has no tensor `{}`; it belongs to another package", tensor.name).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_prompt_held_is_given_back_once_and_nothing_is_lost() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../goldens/tiny/model");
+        let options = ModelOptions { threads: Some(2), packed: None, ..ModelOptions::default() };
+        let [resting, holding] = [0, 1].map(|_| PackageRunner::open(path.as_ref(), &options).unwrap());
+        let mut states = [&resting, &holding].map(|runner| runner.new_state().unwrap());
+        let mut position = 0;
+        for tokens in [&[5, 6, 7, 8, 9][..], &[10], &[11], &[12, 13, 14, 15], &[16]] {
+            let logits = [&resting, &holding].map(|runner| {
+                let mut logits = vec![0.0; runner.vocabulary()];
+                let state = &mut states[usize::from(std::ptr::eq(runner, &holding))];
+                runner.feed(state, position, tokens, &mut logits).unwrap();
+                logits.into_iter().map(f32::to_bits).collect::<Vec<_>>()
+            });
+            assert_eq!(logits[0], logits[1]);
+            assert_eq!(resting.holding.load(Ordering::Relaxed), tokens.len() > 1);
+            // The other never gets to rest.
+            holding.holding.store(false, Ordering::Relaxed);
+            position += tokens.len();
+        }
+    }
 }

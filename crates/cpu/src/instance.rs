@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use anemone_kernels::buffer::give_back;
 use anemone_mil::layout::Layout;
 use anemone_mil::lower::Context;
 use anemone_mil::op::{OpError, Operands, Out};
@@ -44,6 +45,19 @@ impl Instance {
         let [inputs, pieces] = plan.room;
         pool.reserve(inputs, pieces);
         Self { tables, slots, outputs, scratch, pool, plan, overflows: BTreeMap::new() }
+    }
+
+    /// Gives the memory of what is computed back to the system until the next run, which finds it slower. What outputs and
+    /// inputs hold is lost.
+    pub fn rest(&mut self) {
+        for buffer in self.slots.iter_mut().chain(&mut self.outputs) {
+            match buffer {
+                Buffer::F32(all) => give_back(all),
+                Buffer::I32(all) => give_back(all),
+                Buffer::Bool(_) => {}
+            }
+        }
+        give_back(&mut self.scratch);
     }
 
     /// The plan.

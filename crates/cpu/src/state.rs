@@ -88,21 +88,28 @@ impl StateLayout {
     }
 }
 
-/// The elements of one state, from the start of a cache line on: rows of keys then lie in as few lines as they can.
+/// The elements of one state, from the start of a cache line on: rows of keys then lie in as few lines as they can. Large ones
+/// begin with a page, so that the first positions of a head lie in as few of those.
 #[derive(Debug)]
 pub(crate) struct Halves {
     all: Vec<f16>,
-    skip: usize,
+    start: usize,
+    len: usize,
 }
 
 impl Halves {
     const LINE: usize = 64;
+    const PAGE: usize = 4096;
+    /// Elements of a state for which a page more is next to nothing.
+    const LARGE: usize = 1 << 17;
 
     fn zeros(len: usize) -> Self {
+        let unit = if len < Self::LARGE { Self::LINE } else { Self::PAGE };
+        let room = unit / size_of::<f16>();
         // Zeroed integers come from the system untouched, so columns that are never written take no memory.
-        let all = vec![0u16; len + Self::LINE / 2].reinterpret_into::<f16>();
-        let skip = all.as_ptr().align_offset(Self::LINE).min(Self::LINE / 2);
-        Self { all, skip }
+        let all = vec![0u16; len + room].reinterpret_into::<f16>();
+        let start = all.as_ptr().align_offset(unit).min(room);
+        Self { all, start, len }
     }
 }
 
@@ -110,14 +117,13 @@ impl Deref for Halves {
     type Target = [f16];
 
     fn deref(&self) -> &[f16] {
-        &self.all[self.skip..self.all.len() + self.skip - Self::LINE / 2]
+        &self.all[self.start..][..self.len]
     }
 }
 
 impl DerefMut for Halves {
     fn deref_mut(&mut self) -> &mut [f16] {
-        let end = self.all.len() + self.skip - Self::LINE / 2;
-        &mut self.all[self.skip..end]
+        &mut self.all[self.start..][..self.len]
     }
 }
 
@@ -191,4 +197,25 @@ impl State {
 
 fn hex(digest: &[u8]) -> String {
     digest.iter().take(6).map(|b| format!("{b:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_begin_with_a_line_large_ones_with_a_page_and_a_fork_too() {
+        let state = |name: &str, shape: &[usize]| StateSpec { name: name.to_owned(), shape: Shape::from_slice(shape) };
+        let states = vec![state("a", &[3]), state("b", &[2, 3, 5000, 7]), state("c", &[4096])];
+        let mut state = State::new(Arc::new(StateLayout { owner: [0; 32], states }));
+        state.get_mut("b").unwrap()[5] = f16::from_f32(2.5);
+        let fork = state.fork();
+        for (name, len, unit) in [("a", 3, 64), ("b", 210_000, 4096), ("c", 4096, 64)] {
+            for state in [&state, &fork] {
+                let all = state.get(name).unwrap();
+                assert_eq!((all.len(), all.as_ptr().addr() % unit), (len, 0), "{name}");
+            }
+        }
+        assert_eq!((fork.get("b").unwrap()[5], fork.get("b").unwrap()[6]), (f16::from_f32(2.5), f16::ZERO));
+    }
 }

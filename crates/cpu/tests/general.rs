@@ -15,9 +15,7 @@ fn floats(shape: &[usize]) -> Tensor {
     Tensor::floats(DType::F16, shape, &values)
 }
 
-fn planned(f: &Function, inputs: &Tensors, threads: usize) -> Vec<f32> {
-    let plan = Plan::new(f, &PlanOptions::default(), &PackCache::default()).unwrap();
-    let mut instance = Instance::new(Arc::new(plan), Pool::new(threads));
+fn fill(instance: &mut Instance, inputs: &Tensors) {
     for (name, tensor) in inputs {
         let index = instance.input_index(name).unwrap();
         match (instance.input_mut(index), &tensor.data) {
@@ -26,6 +24,12 @@ fn planned(f: &Function, inputs: &Tensors, threads: usize) -> Vec<f32> {
             _ => panic!("`{name}` is of another class"),
         }
     }
+}
+
+fn planned(f: &Function, inputs: &Tensors, threads: usize) -> Vec<f32> {
+    let plan = Plan::new(f, &PlanOptions::default(), &PackCache::default()).unwrap();
+    let mut instance = Instance::new(Arc::new(plan), Pool::new(threads));
+    fill(&mut instance, inputs);
     let mut state = State::new(instance.plan().states().clone());
     // Twice: what a run leaves behind must not matter to the next.
     instance.run(&mut state).unwrap();
@@ -53,6 +57,30 @@ fn images() {
     let inputs = Tensors::from([("image".to_owned(), floats(&[1, 3, 40, 40]))]);
     check(&models::vision(40).unwrap(), &inputs, "vision");
     check(&models::residual(40).unwrap(), &inputs, "residual");
+}
+
+#[test]
+fn an_instance_that_rested_gives_the_same_bits() {
+    let inputs = Tensors::from([("image".to_owned(), floats(&[1, 3, 80, 80]))]);
+    let plan = Plan::new(&models::vision(80).unwrap(), &PlanOptions::default(), &PackCache::default()).unwrap();
+    let mut instance = Instance::new(Arc::new(plan), Pool::new(2));
+    let mut state = State::new(instance.plan().states().clone());
+    let mut run = |instance: &mut Instance| {
+        fill(instance, &inputs);
+        instance.run(&mut state).unwrap();
+        let Data::F32(found) = instance.output(0) else { panic!("the output is of floats") };
+        found.iter().map(|v| v.to_bits()).collect::<Vec<_>>()
+    };
+    let first = run(&mut instance);
+    fill(&mut instance, &inputs);
+    instance.rest();
+    #[cfg(target_os = "linux")]
+    {
+        let DataMut::F32(image) = instance.input_mut(0) else { panic!("an image is of floats") };
+        let within = image.len() / 4..image.len() / 2;
+        assert!(image[within].iter().all(|&v| v == 0.0), "its pages were given back");
+    }
+    assert_eq!(run(&mut instance), first);
 }
 
 #[test]

@@ -3,11 +3,13 @@
 mod arena;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod mapped;
+mod pages;
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 pub use arena::{Arena, Key, Saved};
+pub use pages::{Number, give_back};
 
 /// An owned run of bytes whose start is a multiple of 64.
 pub struct Buffer(Owner);

@@ -1,7 +1,7 @@
 //! From planned calls to a runner.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use anemone_cpu::StateLayout;
 use anemone_kernels::buffer::Arena;
@@ -114,6 +114,7 @@ pub(super) fn assemble(
         vocabulary,
         packages: Arc::clone(packages),
         rows_read: AtomicUsize::new(0),
+        holding: AtomicBool::new(false),
         settling: Settling::of(arenas),
         info,
     })

@@ -170,6 +170,11 @@ impl PlannedCall {
         result
     }
 
+    /// Gives the memory of instances that no run has borrowed back to the system, until one is run again.
+    pub(super) fn rest(&self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().for_each(Instance::rest);
+    }
+
     fn run_on(&self, instance: &mut Instance, state: &mut State, feeding: &mut Feeding<'_>) -> Result<(), RunError> {
         let (position, tokens) = (feeding.position, feeding.tokens);
         let width = self.fewest.map_or(self.call.width, |_| tokens.len());

@@ -31,8 +31,8 @@ impl Settling {
                     Ok(()) => tracing::debug!("packed weights moved in {:?}", begin.elapsed()),
                     Err(error) => tracing::info!("packed weights stay where they are mapped: {error}"),
                 }
-                heap::give_back();
                 heap::give_back_code();
+                heap::give_back();
             };
             if let Err(error) = thread::Builder::new().name("anemone-settle".to_owned()).spawn(work) {
                 tracing::info!("packed weights stay where they are mapped: {error}");
