@@ -39,13 +39,19 @@ pub(super) fn plain(cache: &Path, peer: &Peer) -> Result<PathBuf> {
     Ok(plain)
 }
 
-/// Makes what is not there yet, from the plain model.
-pub(super) fn make(cache: &Path, peer: &Peer, quant: &str) -> Result<Models> {
-    let (folder, plain) = (cache.join("models"), plain(cache, peer)?);
-    let gguf = folder.join(format!("smollm2-{quant}.gguf"));
+/// The file with weights of this kind, made of the plain model unless it is there.
+pub(super) fn gguf(cache: &Path, peer: &Peer, quant: &str) -> Result<PathBuf> {
+    let plain = plain(cache, peer)?;
+    let gguf = plain.with_file_name(format!("smollm2-{quant}.gguf"));
     if !gguf.is_file() {
         quantize(peer, &plain, &gguf, quant)?;
     }
+    Ok(gguf)
+}
+
+/// Makes what is not there yet, from the plain model.
+pub(super) fn make(cache: &Path, peer: &Peer, quant: &str) -> Result<Models> {
+    let gguf = gguf(cache, peer, quant)?;
     let weights = find("keep").context("the converter can keep blocks")?;
     package(&gguf, &format!("smollm2-{quant}"), Options { weights, ..options() })
 }

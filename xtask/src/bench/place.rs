@@ -29,7 +29,8 @@ impl Place {
             Some(folder) => Peer::at(folder)?,
             None => Peer::build(&cache)?,
         };
-        peer.settle(&models::plain(&cache, &peer)?)?;
+        // Weights of four bits go where half floats do not: to tiles.
+        peer.settle(&models::gguf(&cache, &peer, "Q4_0")?)?;
         Ok((cache, peer))
     }
 }
