@@ -250,12 +250,14 @@ pub fn attend_block<E: Element>(isa: Isa, group: &Group<'_, E>, block: usize, sc
     isa.run(Block { group, index: block, area: Area::new(checked(scratch, rows, dim), rows, dim), part });
 }
 
-/// Merges the results of all blocks, `parts` holding them one after another in order, into `out`, `[rows, dim]`.
-pub fn merge(isa: Isa, rows: usize, dim: usize, parts: &[f32], out: &mut [f32]) {
+/// Merges the results of all blocks, each at the start of one of `parts`, which are `stride` long and in order, into `out`,
+/// `[rows, dim]`.
+pub fn merge(isa: Isa, rows: usize, dim: usize, parts: &[f32], stride: usize, out: &mut [f32]) {
     let part = part_len(rows, dim);
-    assert!(part > 0 && !parts.is_empty() && parts.len().is_multiple_of(part), "merge: {} values", parts.len());
+    assert!(part > 0 && stride >= part, "merge: parts of {part} that are {stride} long");
+    assert!(!parts.is_empty() && parts.len().is_multiple_of(stride), "merge: {} values", parts.len());
     assert_eq!(out.len(), rows * dim, "merge: out has {} values, {rows} rows of {dim} needed", out.len());
-    isa.run(Merge { rows, dim, parts, out });
+    isa.run(Merge { dim, parts, stride, out });
 }
 
 fn checked(scratch: &mut [f32], rows: usize, dim: usize) -> &mut [f32] {
@@ -289,9 +291,9 @@ impl<E: Element> Kernel for Whole<'_, E> {
 }
 
 struct Merge<'a> {
-    rows: usize,
     dim: usize,
     parts: &'a [f32],
+    stride: usize,
     out: &'a mut [f32],
 }
 
@@ -299,15 +301,33 @@ impl Kernel for Merge<'_> {
     type Out = ();
     #[inline(always)]
     fn run<S: Lanes>(self, s: S) {
-        self.out.fill(0.0);
-        // A row at a time, so that the running figures need no scratch.
-        for (row, out) in self.out.chunks_exact_mut(self.dim).enumerate() {
-            let mut running = [[0.0; 2]];
-            start(&mut running);
-            for part in self.parts.chunks_exact(part_len(self.rows, self.dim)) {
-                add(s, self.dim, &part[row * (self.dim + 2)..][..self.dim + 2], &mut running, out);
+        let Self { dim, parts, stride, out } = self;
+        // Half of them lie in another processor's cache: they come all at once, not one after the other.
+        for part in parts.chunks_exact(stride) {
+            for line in (0..out.len() / dim * (dim + 2) * size_of::<f32>()).step_by(64) {
+                s.prefetch(part, line);
             }
-            finish(s, self.dim, &running, out);
+        }
+        out.fill(0.0);
+        // The figures of sixteen rows make a vector each.
+        for (index, out) in out.chunks_mut(16 * dim).enumerate() {
+            let mut running = [s.splat(f32::NEG_INFINITY), s.splat(0.0)];
+            for part in parts.chunks_exact(stride) {
+                let part = &part[16 * index * (dim + 2)..][..out.len() / dim * (dim + 2)];
+                let mut figures = [[0.0; 16]; 2];
+                for (row, part) in part.chunks_exact(dim + 2).enumerate() {
+                    (figures[0][row], figures[1][row]) = (part[dim], part[dim + 1]);
+                }
+                let factors = join(s, &mut running, [s.load(&figures[0]), s.load(&figures[1])]);
+                let mut each = [[0.0; 16]; 2];
+                each.iter_mut().zip(factors).for_each(|(each, factors)| s.store(factors, each));
+                for (row, (part, out)) in part.chunks_exact(dim + 2).zip(out.chunks_exact_mut(dim)).enumerate() {
+                    add_scaled(s, &part[..dim], s.splat(each[0][row]), s.splat(each[1][row]), out);
+                }
+            }
+            let mut sums = [0.0; 16];
+            s.store(running[1], &mut sums);
+            out.chunks_exact_mut(dim).zip(sums).for_each(|(out, sum)| divide(s, sum, out));
         }
     }
 }
@@ -329,32 +349,49 @@ fn add<S: Lanes>(s: S, dim: usize, part: &[f32], running: &mut [[f32; 2]], out: 
 /// One row of [`add`]: the sums, the largest score and the sum of the exponentials.
 #[inline(always)]
 fn add_row<S: Lanes>(s: S, values: &[f32], [largest, weights]: [f32; 2], running: &mut [f32; 2], out: &mut [f32]) {
-    let [max, sum] = running;
-    let top = if largest > *max { largest } else { *max };
-    let zero = if top == f32::NEG_INFINITY { 0.0 } else { top };
-    let (old, new) = (exp_one(s, *max - zero), exp_one(s, largest - zero));
-    let (old_lanes, new_lanes) = (s.splat(old), s.splat(new));
-    for (out, values) in out.chunks_mut(16).zip(values.chunks(16)) {
-        let scaled = s.mul(load_part(s, out, 0.0), old_lanes);
-        store_part(s, s.fma(load_part(s, values, 0.0), new_lanes, scaled), out);
-    }
-    *sum = *sum * old + weights * new;
+    let mut lanes = [s.splat(running[0]), s.splat(running[1])];
+    let [old, new] = join(s, &mut lanes, [s.splat(largest), s.splat(weights)]);
+    add_scaled(s, values, old, new, out);
+    *running = lanes.map(|figure| first(s, figure));
+}
+
+/// Adds figures of a block (largest scores, sums of the exponentials) to the running ones. Gives what the sums so far, and those
+/// of the block, are to be multiplied with.
+#[inline(always)]
+fn join<S: Lanes>(s: S, [max, sum]: &mut [S::F; 2], [largest, weights]: [S::F; 2]) -> [S::F; 2] {
+    let lowest = s.splat(f32::NEG_INFINITY);
+    let top = s.select_gt(largest, *max, largest, *max);
+    let zero = s.select_gt(top, lowest, top, s.splat(0.0));
+    let (old, new) = (exp(s, s.sub(*max, zero)), exp(s, s.sub(largest, zero)));
+    *sum = s.add(s.mul(*sum, old), s.mul(weights, new));
     *max = top;
+    [old, new]
+}
+
+#[inline(always)]
+fn add_scaled<S: Lanes>(s: S, values: &[f32], old: S::F, new: S::F, out: &mut [f32]) {
+    for (out, values) in out.chunks_mut(16).zip(values.chunks(16)) {
+        let scaled = s.mul(load_part(s, out, 0.0), old);
+        store_part(s, s.fma(load_part(s, values, 0.0), new, scaled), out);
+    }
 }
 
 /// Divides the sums by the sums of the exponentials.
 #[inline(always)]
 fn finish<S: Lanes>(s: S, dim: usize, running: &[[f32; 2]], out: &mut [f32]) {
-    for ([_, sum], out) in running.iter().zip(out.chunks_exact_mut(dim)) {
-        for out in out.chunks_mut(16) {
-            store_part(s, s.div(load_part(s, out, 0.0), s.splat(*sum)), out);
-        }
+    running.iter().zip(out.chunks_exact_mut(dim)).for_each(|([_, sum], out)| divide(s, *sum, out));
+}
+
+#[inline(always)]
+fn divide<S: Lanes>(s: S, sum: f32, out: &mut [f32]) {
+    for out in out.chunks_mut(16) {
+        store_part(s, s.div(load_part(s, out, 0.0), s.splat(sum)), out);
     }
 }
 
 #[inline(always)]
-fn exp_one<S: Lanes>(s: S, v: f32) -> f32 {
+fn first<S: Lanes>(s: S, a: S::F) -> f32 {
     let mut l = [0.0; 16];
-    s.store(exp(s, s.splat(v)), &mut l);
+    s.store(a, &mut l);
     l[0]
 }

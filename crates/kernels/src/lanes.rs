@@ -150,13 +150,13 @@ pub(crate) trait Lanes: Copy {
     fn gather(self, table: &[[u8; 4]], i: Self::I) -> Self::F;
     /// Lane `j` of row `i` becomes lane `i` of row `j`.
     fn transpose(self, rows: [Self::F; 16]) -> [Self::F; 16];
-    /// Whether [`Self::transpose_f16`] takes half as long as [`Self::transpose`] of what [`Self::load_f16`] gives.
-    const FAST_TRANSPOSE_F16: bool = false;
+    /// Whether [`Self::turn_f16`] takes half as long as [`Self::transpose`] of what [`Self::load_f16`] gives.
+    const FAST_TURN_F16: bool = false;
     /// Element `j` of row `i` becomes element `i` of row `j`, in `out`.
     #[inline(always)]
-    fn transpose_f16(self, rows: [&[u16; 16]; 16], out: &mut [[u16; 16]; 16]) {
+    fn turn_f16(self, rows: [&[u16; 8]; 32], out: &mut [[u16; 32]; 8]) {
         for (j, out) in out.iter_mut().enumerate() {
-            for i in 0..16 {
+            for i in 0..32 {
                 out[i] = rows[i][j];
             }
         }

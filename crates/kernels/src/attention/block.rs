@@ -5,12 +5,13 @@ use crate::isa::Kernel;
 use crate::lanes::{Lanes, load_part, store_part};
 use crate::math::exp;
 use crate::reduce::max_lanes;
+use std::hint::black_box;
 
 /// How many positions of keys are turned at a time.
 pub(super) const TURNED: usize = 64;
 
 /// How many positions ahead keys and values are asked for.
-const AHEAD: usize = 32;
+const AHEAD: usize = 64;
 
 /// Where a block keeps what it needs in between.
 pub(super) struct Area<'a> {
@@ -44,7 +45,7 @@ impl<E: Element> Kernel for Block<'_, E> {
         let end = group.seen().min(start + BLOCK);
         let rows = group.rows();
         let halves = match group.keys {
-            Keys::Rows(Rows { data, stride }) if S::FAST_TRANSPOSE_F16 && group.dim.is_multiple_of(16) => {
+            Keys::Rows(Rows { data, stride }) if S::FAST_TURN_F16 && group.dim.is_multiple_of(8) => {
                 E::halves(data).map(|data| Rows { data, stride })
             }
             _ => None,
@@ -73,62 +74,90 @@ impl<E: Element> Kernel for Block<'_, E> {
 }
 
 impl<E: Element> Block<'_, E> {
-    /// The scores of all `T` rows, for keys `start..end` in halves. What is left of a vector is anything.
+    /// The scores of all `T` rows, for keys `start..end` in halves: turned as halves, eight coordinates of 32 positions at a time,
+    /// and used at once. What is left of a vector is anything.
     #[inline(always)]
     fn score_few<S: Lanes, const T: usize>(&mut self, s: S, keys: Rows<'_, u16>, start: usize, end: usize) {
         // Extents that are known while compiling leave nothing to check between the products.
         match self.group.dim {
-            64 if keys.stride == 64 => self.score_dim::<S, T, 4>(s, keys, start, end),
+            64 if keys.stride == 64 => self.score_dim::<S, T, 8>(s, keys, start, end),
             _ => self.score_any::<S, T>(s, keys, start, end),
         }
     }
 
-    /// Keys without gaps of `V` vectors of sixteen coordinates: turned as halves, sixteen coordinates of twice sixteen positions at a
-    /// time, and used at once. Those to come are asked for ahead.
+    /// Keys without gaps of `W` times eight coordinates.
     #[inline(always)]
-    fn score_dim<S: Lanes, const T: usize, const V: usize>(
+    fn score_dim<S: Lanes, const T: usize, const W: usize>(
         &mut self,
         s: S,
         keys: Rows<'_, u16>,
         start: usize,
         end: usize,
     ) {
-        let mut queries = [[[0.0; 16]; V]; T];
+        let mut queries = [[[0.0; 8]; W]; T];
         for (t, query) in queries.iter_mut().enumerate() {
             query.as_flattened_mut().copy_from_slice(self.group.query(t));
         }
-        let keys: &[[[u16; 16]; V]] = keys.data.as_chunks().0.as_chunks().0;
-        let keys = &keys[start..end];
-        let mut rest = [[[0; 16]; V]; 32];
-        let whole = keys.as_chunks::<32>();
-        rest[..whole.1.len()].copy_from_slice(whole.1);
-        let mut turned = [[[0; 16]; 16]; 2];
-        for at in 0..keys.len().div_ceil(32) {
-            let keys = whole.0.get(at).unwrap_or(&rest);
-            let mut sums = [[s.splat(0.0); 2]; T];
-            for d in 0..V {
-                for (v, turned) in turned.iter_mut().enumerate() {
-                    s.transpose_f16(std::array::from_fn(|i| &keys[16 * v + i][d]), turned);
-                }
-                for i in 0..16 {
+        let lines: &[[[u16; 8]; W]] = &keys.data.as_chunks().0.as_chunks().0[start..end];
+        let (groups, rest) = lines.as_chunks::<32>();
+        let mut last = [[[0; 8]; W]; 32];
+        last[..rest.len()].copy_from_slice(rest);
+        let n = lines.len().div_ceil(32);
+        let group = |i: usize| groups.get(i).unwrap_or(&last);
+        let mut i = 0;
+        while i < n {
+            let next = self.after_keys(keys, start + 32 * i + AHEAD, start, end);
+            // Products of twice as many positions leave no multiplier waiting for the one before.
+            i += match n - i {
+                1 => self.score_step::<S, T, W, 1>(s, &queries, [group(i)], next, i),
+                _ => self.score_step::<S, T, W, 2>(s, &queries, [group(i), group(i + 1)], next, i),
+            };
+        }
+    }
+
+    /// The scores of `G` times 32 positions, the first of which is the `at`th 32 of the block. Asks for what comes `next`. Gives `G`.
+    #[inline(always)]
+    fn score_step<S: Lanes, const T: usize, const W: usize, const G: usize>(
+        &mut self,
+        s: S,
+        queries: &[[[f32; 8]; W]; T],
+        keys: [&[[[u16; 8]; W]; 32]; G],
+        next: &[u16],
+        at: usize,
+    ) -> usize {
+        let mut turned = [[[0; 32]; 8]; G];
+        let mut sums = [[[s.splat(0.0); 2]; G]; T];
+        for w in 0..W {
+            for g in 0..G {
+                s.turn_f16(std::array::from_fn(|i| &keys[g][i][w]), &mut turned[g]);
+            }
+            // From memory a conversion takes one instruction, from a register two or three.
+            let turned = black_box(&turned);
+            for i in 0..8 {
+                let mut lanes = [[s.splat(0.0); 2]; G];
+                for g in 0..G {
                     // As many lines as coordinates: one each, so that memory never waits for arithmetic, nor that for memory.
-                    s.prefetch(&keys[..], 32 * V * AHEAD + 64 * (16 * d + i));
-                    let keys = [s.load_f16(&turned[0][i]), s.load_f16(&turned[1][i])];
-                    for t in 0..T {
-                        let q = s.splat(queries[t][d][i]);
+                    s.prefetch(next, 64 * (G * (8 * w + i) + g));
+                    let halves = turned[g][i].as_chunks::<16>().0;
+                    lanes[g] = [s.load_f16(&halves[0]), s.load_f16(&halves[1])];
+                }
+                for t in 0..T {
+                    let q = s.splat(queries[t][w][i]);
+                    for g in 0..G {
                         for v in 0..2 {
-                            sums[t][v] = s.fma(keys[v], q, sums[t][v]);
+                            sums[t][g][v] = s.fma(lanes[g][v], q, sums[t][g][v]);
                         }
                     }
                 }
             }
-            for t in 0..T {
-                let scores = self.area.scores[t].as_chunks_mut::<16>().0;
-                for v in 0..2 {
-                    s.store(sums[t][v], &mut scores[2 * at + v]);
-                }
+        }
+        for t in 0..T {
+            let scores = &mut self.area.scores[t].as_chunks_mut::<16>().0[2 * at..];
+            for (scores, sums) in scores.iter_mut().zip(sums[t].as_flattened()) {
+                s.store(*sums, scores);
             }
         }
+        G
     }
 
     /// The same for keys of any extent and with any gaps.
@@ -139,29 +168,25 @@ impl<E: Element> Block<'_, E> {
         for (t, query) in queries.iter_mut().enumerate() {
             *query = self.group.query(t);
         }
-        let mut turned = [[[0; 16]; 16]; 2];
+        let mut turned = [[0; 32]; 8];
         for at in (start..end).step_by(32) {
-            let ahead = (at + AHEAD) * keys.stride * size_of::<u16>();
+            let next = self.after_keys(keys, at + AHEAD, start, end);
             let mut sums = [[s.splat(0.0); 2]; T];
-            for d in (0..dim).step_by(16) {
-                for (v, turned) in turned.iter_mut().enumerate() {
-                    let mut lines = [&[0; 16]; 16];
-                    for (i, line) in lines.iter_mut().enumerate() {
-                        let position = (at + 16 * v + i).min(end - 1);
-                        *line = keys.data[position * keys.stride + d..]
-                            .first_chunk()
-                            .expect("a key is in bounds, as checked");
-                    }
-                    s.transpose_f16(lines, turned);
+            for d in (0..dim).step_by(8) {
+                let mut lines = [&[0; 8]; 32];
+                for (i, line) in lines.iter_mut().enumerate() {
+                    let key = (at + i).min(end - 1) * keys.stride;
+                    *line = keys.data[key + d..].first_chunk().expect("a key is in bounds, as checked");
                 }
-                for i in 0..16 {
-                    // As many lines as coordinates: one each, so that memory never waits for arithmetic, nor that for memory.
-                    s.prefetch(keys.data, ahead + 64 * (d + i));
-                    let keys = [s.load_f16(&turned[0][i]), s.load_f16(&turned[1][i])];
+                s.turn_f16(lines, &mut turned);
+                for i in 0..8 {
+                    s.prefetch(next, 64 * (d + i));
+                    let halves = turned[i].as_chunks::<16>().0;
+                    let lanes = [s.load_f16(&halves[0]), s.load_f16(&halves[1])];
                     for t in 0..T {
                         let q = s.splat(queries[t][d + i]);
                         for v in 0..2 {
-                            sums[t][v] = s.fma(keys[v], q, sums[t][v]);
+                            sums[t][v] = s.fma(lanes[v], q, sums[t][v]);
                         }
                     }
                 }
@@ -173,6 +198,21 @@ impl<E: Element> Block<'_, E> {
                 }
             }
         }
+    }
+
+    /// What is read after the keys before `at`: keys, or the first values of the block.
+    #[inline(always)]
+    fn after_keys<'k>(&self, keys: Rows<'k, u16>, at: usize, start: usize, end: usize) -> &'k [u16]
+    where
+        E: 'k,
+        Self: 'k,
+    {
+        let values = self.group.values;
+        match E::halves(values.data) {
+            Some(halves) if at >= end => halves.get(start * values.stride..),
+            _ => keys.data.get(at * keys.stride..),
+        }
+        .unwrap_or(&[])
     }
 
     /// The scores of all rows, for keys `start..end`.
@@ -315,19 +355,22 @@ impl<E: Element> Block<'_, E> {
             *weights = &self.area.scores[row + t][..last - start];
         }
         let rows = values.data[start * values.stride..].chunks(values.stride.max(dim));
-        let ahead = AHEAD * values.stride * size_of::<E>();
         let mut d = 0;
         while dim - d >= 16 * C {
             let mut sums = [[s.splat(0.0); C]; T];
-            for (i, line) in rows.clone().take(last - start).enumerate() {
-                let line = line[d..d + 16 * C].as_chunks::<16>().0;
-                for c in 0..C {
-                    if (c * 16 * size_of::<E>()).is_multiple_of(64) {
-                        s.prefetch(&line[c], ahead);
-                    }
-                    let value = E::lanes(s, &line[c]);
-                    for t in 0..T {
-                        sums[t][c] = s.fma(value, s.splat(weights[t][i]), sums[t][c]);
+            for first in (0..last - start).step_by(AHEAD) {
+                let n = AHEAD.min(last - start - first);
+                let next = self.after_values(start + first + AHEAD, end);
+                for (i, line) in rows.clone().skip(first).take(n).enumerate() {
+                    let line = line[d..d + 16 * C].as_chunks::<16>().0;
+                    for c in 0..C {
+                        if (c * 16 * size_of::<E>()).is_multiple_of(64) {
+                            s.prefetch(next, (i * values.stride + d + 16 * c) * size_of::<E>());
+                        }
+                        let value = E::lanes(s, &line[c]);
+                        for t in 0..T {
+                            sums[t][c] = s.fma(value, s.splat(weights[t][first + i]), sums[t][c]);
+                        }
                     }
                 }
             }
@@ -354,6 +397,16 @@ impl<E: Element> Block<'_, E> {
             d += step;
         }
         T
+    }
+
+    /// What is read after the values before `at`: values, or the first keys of the next block.
+    #[inline(always)]
+    fn after_values(&self, at: usize, end: usize) -> &[E] {
+        let rows = match self.group.keys {
+            Keys::Rows(keys) if at >= end => keys,
+            _ => self.group.values,
+        };
+        rows.data.get(at * rows.stride..).unwrap_or(&[])
     }
 }
 

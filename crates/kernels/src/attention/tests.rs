@@ -60,7 +60,7 @@ fn run<E: Element>(isa: Isa, group: &Group<'_, E>) -> Vec<f32> {
         attend_block(isa, group, block, &mut scratch, &mut parts[block * part..][..part]);
     }
     let mut merged = vec![f32::NAN; rows * dim];
-    merge(isa, rows, dim, &parts, &mut merged);
+    merge(isa, rows, dim, &parts, part, &mut merged);
     same(&out, &merged, "split");
     out
 }

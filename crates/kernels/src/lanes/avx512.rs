@@ -252,27 +252,27 @@ impl<const VBMI: bool> Lanes for Avx512<VBMI> {
         }
         out
     }
-    const FAST_TRANSPOSE_F16: bool = true;
+    const FAST_TURN_F16: bool = true;
     #[inline(always)]
-    fn transpose_f16(self, r: [&[u16; 16]; 16], out: &mut [[u16; 16]; 16]) {
-        // In the 128-bit parts: columns 0..8 of row i, columns 8..16 of it, the same of row i + 8.
-        let two = [
-            self.two_rows(r[0], r[8]),
-            self.two_rows(r[1], r[9]),
-            self.two_rows(r[2], r[10]),
-            self.two_rows(r[3], r[11]),
-            self.two_rows(r[4], r[12]),
-            self.two_rows(r[5], r[13]),
-            self.two_rows(r[6], r[14]),
-            self.two_rows(r[7], r[15]),
-        ];
-        let mut pairs = two;
+    fn turn_f16(self, r: [&[u16; 8]; 32], out: &mut [[u16; 32]; 8]) {
+        // Part `p` of vector `i` is row `8p + i`: what is turned inside of parts then lies in order, and half of the instructions
+        // are loads.
+        let mut ones = [self.isplat(0); 8];
+        for (i, ones) in ones.iter_mut().enumerate() {
+            *ones = run!({
+                let parts = _mm512_castsi128_si512(_mm_loadu_si128(r[i].as_ptr().cast()));
+                let parts = _mm512_inserti32x4::<1>(parts, _mm_loadu_si128(r[i + 8].as_ptr().cast()));
+                let parts = _mm512_inserti32x4::<2>(parts, _mm_loadu_si128(r[i + 16].as_ptr().cast()));
+                _mm512_inserti32x4::<3>(parts, _mm_loadu_si128(r[i + 24].as_ptr().cast()))
+            });
+        }
+        let mut pairs = ones;
         for i in 0..4 {
             // Columns 0..4, then 4..8.
-            pairs[2 * i] = run!(_mm512_unpacklo_epi16(two[2 * i], two[2 * i + 1]));
-            pairs[2 * i + 1] = run!(_mm512_unpackhi_epi16(two[2 * i], two[2 * i + 1]));
+            pairs[2 * i] = run!(_mm512_unpacklo_epi16(ones[2 * i], ones[2 * i + 1]));
+            pairs[2 * i + 1] = run!(_mm512_unpackhi_epi16(ones[2 * i], ones[2 * i + 1]));
         }
-        let mut fours = two;
+        let mut fours = ones;
         for i in [0, 4] {
             for half in 0..2 {
                 // Two columns each, of rows i..i + 4.
@@ -283,17 +283,10 @@ impl<const VBMI: bool> Lanes for Avx512<VBMI> {
         }
         for i in 0..4 {
             let (a, b) = (fours[i], fours[i + 4]);
-            for (half, both) in
-                [run!(_mm512_unpacklo_epi64(a, b)), run!(_mm512_unpackhi_epi64(a, b))].into_iter().enumerate()
-            {
-                let column = 2 * i + half;
-                // Columns `column` and `column + 8`, of rows 0..8, then of rows 8..16: parts 0, 2, 1, 3.
-                run!({
-                    let both = _mm512_shuffle_i64x2::<0b11_01_10_00>(both, both);
-                    _mm256_storeu_si256(out[column].as_mut_ptr().cast(), _mm512_castsi512_si256(both));
-                    _mm256_storeu_si256(out[column + 8].as_mut_ptr().cast(), _mm512_extracti64x4_epi64::<1>(both));
-                });
-            }
+            run!({
+                _mm512_storeu_si512(out[2 * i].as_mut_ptr().cast(), _mm512_unpacklo_epi64(a, b));
+                _mm512_storeu_si512(out[2 * i + 1].as_mut_ptr().cast(), _mm512_unpackhi_epi64(a, b));
+            });
         }
     }
     #[inline(always)]
@@ -304,14 +297,6 @@ impl<const VBMI: bool> Lanes for Avx512<VBMI> {
 }
 
 impl<const VBMI: bool> Avx512<VBMI> {
-    #[inline(always)]
-    fn two_rows(self, a: &[u16; 16], b: &[u16; 16]) -> __m512i {
-        run!({
-            let a = _mm512_castsi256_si512(_mm256_loadu_si256(a.as_ptr().cast()));
-            _mm512_inserti64x4::<1>(a, _mm256_loadu_si256(b.as_ptr().cast()))
-        })
-    }
-
     /// Column `c` of four rows, in each 128-bit part.
     #[inline(always)]
     fn quad(self, r: [__m512; 4]) -> [__m512; 4] {

@@ -80,13 +80,9 @@ impl Lowered {
                 let (part, work) = piece.split_at_mut(part);
                 attend_block(self.isa, &x.group(i / blocks, 0..heads, 0..1), i % blocks, work, part);
             });
-            // The parts of a group, moved together, are merged in order.
-            for (g, out) in out.chunks_exact_mut(s.rows * s.dim).enumerate() {
-                let pieces = &mut pieces[g * blocks * (part + work)..(g + 1) * blocks * (part + work)];
-                for b in 1..blocks {
-                    pieces.copy_within(b * (part + work)..b * (part + work) + part, b * part);
-                }
-                merge(self.isa, s.rows, s.dim, &pieces[..blocks * part], out);
+            let pieces = pieces.chunks_exact(blocks * (part + work));
+            for (pieces, out) in pieces.zip(out.chunks_exact_mut(s.rows * s.dim)) {
+                merge(self.isa, s.rows, s.dim, pieces, part + work, out);
             }
         } else {
             let (result, work) = (s.width * s.dim, scratch_len(s.width, s.dim));
