@@ -320,14 +320,17 @@ impl Kernel for Merge<'_> {
                 }
                 let factors = join(s, &mut running, [s.load(&figures[0]), s.load(&figures[1])]);
                 let mut each = [[0.0; 16]; 2];
-                each.iter_mut().zip(factors).for_each(|(each, factors)| s.store(factors, each));
+                s.store(factors[0], &mut each[0]);
+                s.store(factors[1], &mut each[1]);
                 for (row, (part, out)) in part.chunks_exact(dim + 2).zip(out.chunks_exact_mut(dim)).enumerate() {
                     add_scaled(s, &part[..dim], s.splat(each[0][row]), s.splat(each[1][row]), out);
                 }
             }
             let mut sums = [0.0; 16];
             s.store(running[1], &mut sums);
-            out.chunks_exact_mut(dim).zip(sums).for_each(|(out, sum)| divide(s, sum, out));
+            for (out, sum) in out.chunks_exact_mut(dim).zip(sums) {
+                divide(s, sum, out);
+            }
         }
     }
 }
@@ -352,7 +355,7 @@ fn add_row<S: Lanes>(s: S, values: &[f32], [largest, weights]: [f32; 2], running
     let mut lanes = [s.splat(running[0]), s.splat(running[1])];
     let [old, new] = join(s, &mut lanes, [s.splat(largest), s.splat(weights)]);
     add_scaled(s, values, old, new, out);
-    *running = lanes.map(|figure| first(s, figure));
+    *running = [first(s, lanes[0]), first(s, lanes[1])];
 }
 
 /// Adds figures of a block (largest scores, sums of the exponentials) to the running ones. Gives what the sums so far, and those
@@ -379,7 +382,9 @@ fn add_scaled<S: Lanes>(s: S, values: &[f32], old: S::F, new: S::F, out: &mut [f
 /// Divides the sums by the sums of the exponentials.
 #[inline(always)]
 fn finish<S: Lanes>(s: S, dim: usize, running: &[[f32; 2]], out: &mut [f32]) {
-    running.iter().zip(out.chunks_exact_mut(dim)).for_each(|([_, sum], out)| divide(s, *sum, out));
+    for ([_, sum], out) in running.iter().zip(out.chunks_exact_mut(dim)) {
+        divide(s, *sum, out);
+    }
 }
 
 #[inline(always)]
